@@ -127,7 +127,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class _Application:
-    """How runs are mapped: see `apply_to_runs`."""
+    """The options of mapping runs: see `apply_to_runs`."""
 
     score_map: AffineMap | StepMap
     threshold: float | None

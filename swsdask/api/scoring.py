@@ -305,7 +305,7 @@ def plan(
 
 
 def _told(tallies: Sequence[CacheCounts], made: str) -> dict[str, int]:
-    """How many results were kept, and how many were `made`."""
+    """Report how many results were kept, and how many were `made`."""
     return {"kept": sum(each.used for each in tallies), made: sum(each.made for each in tallies)}
 
 

@@ -120,7 +120,7 @@ class StoredCell:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """How many rows are of each fragment."""
+        """The number of rows of each fragment."""
         return tuple(sum(each.rows) for each in self.groups)
 
     @property

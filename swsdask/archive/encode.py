@@ -194,7 +194,7 @@ class Codes:
     query_ids: tuple[str, ...]
     document_ids: tuple[str, ...]
     n_evaluated: int
-    """How many of the documents, the first ones, the ECF has; the others only have words."""
+    """The number of documents in the ECF, which are the first ones; the others only have words."""
     excerpts: Excerpts
 
     @classmethod

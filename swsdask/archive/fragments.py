@@ -279,13 +279,13 @@ class Share:
 
     @property
     def rows(self) -> int:
-        """How many rows they have."""
+        """The number of their rows."""
         return sum(sum(file.rows[self.first : self.last + 1]) for file in self.files)
 
 
 @dataclass(frozen=True, eq=False)
 class FragmentWriter:
-    """How fragments are written; `bucket_of_query` and `n_documents` are the archive's.
+    """The parameters of written fragments; `bucket_of_query` and `n_documents` are the archive's.
 
     Where the file order counts, `in_files`, every trial must be there once.
     """

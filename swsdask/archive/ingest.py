@@ -256,7 +256,7 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """How sources are read: coded by `codes`, then spilled by bucket, or written where they are whole and small.
+    """The reading of sources: coded by `codes`, then spilled by bucket, or written where they are whole and small.
 
     Runs that are `there` already with the same content are not written. Where the file order counts, rows get
     positions.

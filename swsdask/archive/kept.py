@@ -177,7 +177,7 @@ class KeptFiles:
 
 
 def _hashed(content: bytes | pa.Buffer) -> str:
-    """How the name of a kept file with this content ends."""
+    """Return the suffix of the name of a kept file with this content."""
     return f"-{digest(content).hex()}{_ENDING}"
 
 

@@ -40,7 +40,7 @@ class MemoryCell:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of detections."""
         return len(self.detections)
 
     @property
@@ -84,12 +84,12 @@ class MemoryArchive:
 
     @property
     def segments(self) -> pa.Table:
-        """Who spoke when."""
+        """The segments of talkers (`model.schemas.SEGMENTS`)."""
         return self.tables.segments
 
     @property
     def judgments(self) -> pa.Table:
-        """Which documents were judged."""
+        """The judged documents (`model.schemas.JUDGMENTS`)."""
         return self.tables.judgments
 
     @cached_property

@@ -163,7 +163,7 @@ class _Spellings(NamedTuple):
 
 
 def finder_of(rule: FindRule) -> str:
-    """Whose rule finds occurrences, and its version."""
+    """The tool whose rule finds occurrences, and its version."""
     return f"{rule.finder} {FINDER_VERSION}"
 
 

@@ -26,7 +26,7 @@ COUNT_REPEATED = ("kwseval", "stdeval")
 
 
 class FindRule(NamedTuple):
-    """How the occurrences of queries are found in the words: `find_gap` is in ticks; `finder` says whose rules hold."""
+    """The rule that finds occurrences of queries in the words: `find_gap` is in ticks, `finder` names the tool."""
 
     find_gap: int
     text_filters: tuple[TextFilter, ...] = ()
@@ -157,12 +157,12 @@ class Cell(Protocol):
 
     @property
     def system(self) -> str:
-        """Whose detections they are."""
+        """The name of the system."""
         ...
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of detections."""
         ...
 
     @property
@@ -172,7 +172,7 @@ class Cell(Protocol):
 
     @property
     def source(self) -> str:
-        """Where the rows come from, for messages."""
+        """The source of the rows, for messages."""
         ...
 
     @property
@@ -213,12 +213,12 @@ class Archive(Protocol):
 
     @property
     def segments(self) -> pa.Table:
-        """Who spoke when (`model.schemas.SEGMENTS`)."""
+        """The segments of talkers (`model.schemas.SEGMENTS`)."""
         ...
 
     @property
     def judgments(self) -> pa.Table:
-        """Which documents were judged (`model.schemas.JUDGMENTS`)."""
+        """The judged documents (`model.schemas.JUDGMENTS`)."""
         ...
 
     @property

@@ -104,14 +104,14 @@ class StoredArchive:
 
     @cached_property
     def segments(self) -> pa.Table:
-        """Who spoke when."""
+        """The segments of talkers (`model.schemas.SEGMENTS`)."""
         table, file = self._table("segments", SEGMENTS)
         check_spans(self.storage, file, table, ("start", "end"))
         return table
 
     @cached_property
     def judgments(self) -> pa.Table:
-        """Which documents were judged; archives of other references have no such table."""
+        """The judged documents; archives of other references have no such table."""
         return (
             self._table("judgments", JUDGMENTS)[0] if "judgments" in self.manifest.tables else JUDGMENTS.empty_table()
         )
@@ -124,7 +124,7 @@ class StoredArchive:
 
     @cached_property
     def n_codes(self) -> tuple[int, int]:
-        """How many queries and how many documents have codes."""
+        """The numbers of queries and of documents that have codes."""
         documents = document_ids(self.documents) + spoken_elsewhere(self.documents, self.words)
         return self.queries.num_rows, len(documents)
 

@@ -65,7 +65,7 @@ AnyManifest = TypeVar("AnyManifest", bound="Manifest")
 
 @dataclass(frozen=True)
 class Layout:
-    """How an archive's files are cut and encoded. It never changes a number.
+    """The layout of an archive's files, which never changes a number.
 
     `buckets` counts for a new archive (None: `BUCKETS`), which keeps them; asking another number of an archive is an
     error. A fragment has about `rows_per_fragment` rows, which are sorted in memory; a row group at most

@@ -46,7 +46,7 @@ COMMANDS = {
     "settings": ("show", "List the settings, or explain some."),
     "presets": ("show", "List the presets, or print one."),
     "completion": ("show", "Print a script that completes words in bash, zsh or fish."),
-    "simulate": ("simulate", "Simulate systems: how measures behave."),
+    "simulate": ("simulate", "Simulate systems, to study measures or to have files to try."),
     "warm-up": ("simulate", "Compile the kernels, so that no later command has to."),
 }
 """Every command: the module that holds it, and its short help, so that `--help` need not import it."""
@@ -104,7 +104,7 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Score spoken term detection: ATWV, MTWV, DET curves and everything beside them, equal to the official tools.
 
-    Numbers go to stdout, progress and log to stderr. Exit codes: 0 fine, 1 a fault of ours, 2 bad input or settings,
+    Numbers go to stdout, progress and log to stderr. Exit codes: 0 fine, 1 an internal error, 2 bad input or settings,
     3 a gate failed, 4 the cluster failed (run the command again), 5 a night refused some runs.
     """
 

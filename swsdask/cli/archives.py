@@ -29,16 +29,17 @@ from swsdask.cli.options import (
 @reference_options
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="A RUN, where no REFERENCE is given. Repeatable.")
 @settings_options
+@click.option("--replace", is_flag=True, help="Replace a run in the archive whose content changed.")
 @click.option(
-    "--replace", is_flag=True, help="Let a run whose content changed take the place of the one in the archive."
+    "--change-settings", is_flag=True, help="Replace the settings that an existing archive keeps by those given now."
 )
-@click.option(
-    "--change-settings", is_flag=True, help="Let an archive that is there keep the settings given now, from now on."
-)
-@click.option("--rehash", is_flag=True, help="Read also files that did not change since they were ingested.")
+@click.option("--rehash", is_flag=True, help="Read files again that did not change since they were ingested.")
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of a new archive (64).")
 @click.option(
-    "--codec", type=click.Choice(["lz4", "zstd"]), default="lz4", help="Of new runs: lz4 reads faster, zstd is smaller."
+    "--codec",
+    type=click.Choice(["lz4", "zstd"]),
+    default="lz4",
+    help="Compression of new runs: lz4 reads faster, zstd is smaller.",
 )
 @encoding_options
 @engine_options
@@ -99,8 +100,8 @@ def ingest(
 
 @click.command("verify")
 @click.argument("archive", metavar="ARCHIVE")
-@click.option("--repair", metavar="COPY", help="Take whole files from a copy of the archive in place of damaged ones.")
-@click.option("--adopt", is_flag=True, help="Give hashes to the files that an earlier release wrote without.")
+@click.option("--repair", metavar="COPY", help="Replace damaged files by those of a copy of the archive.")
+@click.option("--adopt", is_flag=True, help="Add hashes to files that an earlier release wrote without them.")
 @engine_options
 def verify(
     archive: str,
@@ -147,7 +148,7 @@ def verify(
     type=click.FloatRange(0),
     default=24,
     show_default=True,
-    help="After how long without a sign of life a writer counts as stopped.",
+    help="Time without a sign of life after which a writer counts as stopped.",
 )
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
 def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
@@ -166,12 +167,12 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
 
 @click.command("expire")
 @click.argument("archive", metavar="ARCHIVE")
-@click.option("--keep", metavar="N", type=click.IntRange(1), help="How many of the newest versions stay.")
+@click.option("--keep", metavar="N", type=click.IntRange(1), help="Keep the N newest versions.")
 @click.option(
     "--older-than",
     metavar="DAYS",
     type=click.FloatRange(0),
-    help="Only versions that were committed earlier are removed.",
+    help="Remove only versions that are older.",
 )
 @click.option("--dry-run", is_flag=True, help="List the versions and files; remove nothing.")
 def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bool) -> None:
@@ -199,7 +200,7 @@ MORE_WORKERS = (2, 4, 8, 16, 32)
 
 @click.command("bench")
 @click.argument("archive", metavar="ARCHIVE")
-@measures_option("Only what these measures need, e.g. atwv,mtwv.")
+@measures_option("Count only the statistics that these measures need, e.g. atwv,mtwv.")
 @engine_options
 @format_option
 def bench(archive: str, measures: list[str] | None, engine: EngineOptions, form: str) -> None:

@@ -98,7 +98,7 @@ def validate(
 @click.command("convert")
 @click.argument("run", metavar="RUN")
 @click.argument("target", metavar="TARGET")
-@click.option("--system", metavar="NAME", help="The system's name, in place of what the file says.")
+@click.option("--system", metavar="NAME", help="The name of the system, instead of the one in the file.")
 @click.option(
     "--for-spreadsheets", "harmless", is_flag=True, help="In a table in text, put an apostrophe before formulas."
 )

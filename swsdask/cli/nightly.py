@@ -109,7 +109,7 @@ _WORST_FIRST = (2, 4, 3, REFUSED)
 @click.command("nightly")
 @click.argument("file", required=False)
 @click.option("--example", is_flag=True, help="Print a commented FILE.")
-@click.option("--only", metavar="NAME", help="Only this evaluation.")
+@click.option("--only", metavar="NAME", help="Process only this evaluation.")
 @click.option("--dry-run", is_flag=True, help="Print what the night would do; write nothing.")
 @log_options
 def nightly(

@@ -175,16 +175,18 @@ class CorpusOptions:
 corpus_options = _together(
     CorpusOptions,
     "corpus",
-    click.option("--phones", metavar="FILE", help="What was spoken, by phones: file onset offset label."),
-    click.option("--words", metavar="FILE", help="The same by words."),
-    click.option("--split", metavar="FILE", help="Stretches of speech, which tde2015 clips fragments to."),
-    click.option("--folds", metavar="FILE", help="Folds, parted by empty lines. Without: equal parts of whole files."),
-    click.option("--within", metavar="FILE", help="Folds within talkers, as --folds."),
-    click.option("--speakers", metavar="FILE", help="Instead of --within: file speaker per line."),
+    click.option("--phones", metavar="FILE", help="The phones of the corpus: file onset offset label."),
+    click.option("--words", metavar="FILE", help="The words of the corpus, in the same form."),
+    click.option("--split", metavar="FILE", help="The stretches of speech that tde2015 clips fragments to."),
+    click.option(
+        "--folds", metavar="FILE", help="The folds, separated by empty lines; default: equal parts of whole files."
+    ),
+    click.option("--within", metavar="FILE", help="The folds within talkers, in the form of --folds."),
+    click.option("--speakers", metavar="FILE", help="Lines 'file speaker', instead of --within."),
     click.option(
         "--definition",
         type=click.Choice(["document", "tde2015", "tdev2"]),
-        help="Whose measures: the measures document's (default), or those of an official tool.",
+        help="The definition of measures: that of the measures document (default) or of an official tool.",
     ),
 )
 
@@ -213,23 +215,23 @@ class ReferenceOptions:
 reference_options = _together(
     ReferenceOptions,
     "reference",
-    click.option("--ecf", metavar="FILE", help="What was evaluated: an ECF."),
-    click.option("--rttm", metavar="FILE", help="What was spoken: an RTTM."),
-    click.option("--queries", metavar="FILE", help="What was searched: a kwlist or termlist."),
+    click.option("--ecf", metavar="FILE", help="The evaluated excerpts: an ECF."),
+    click.option("--rttm", metavar="FILE", help="The transcript of the reference: an RTTM."),
+    click.option("--queries", metavar="FILE", help="The queries: a kwlist or termlist."),
     click.option(
-        "--documents", metavar="FILE", help="Instead of an ECF, a table (CSV, Parquet, ...) with document and duration."
+        "--documents", metavar="FILE", help="A table (CSV, Parquet, ...) with document and duration, instead of an ECF."
     ),
     click.option(
         "--occurrences",
         metavar="FILE",
-        help="Instead of an RTTM, a table with query, document, start and duration; --queries is needless, or a table.",
+        help="A table with query, document, start and duration, instead of an RTTM; --queries is optional, or a table.",
     ),
     click.option("--lexicon", metavar="FILE", help="Words and their phones: n_phones and oov of queries, for --by."),
     click.option("--vocabulary", metavar="FILE", help="A text or list of words: which queries are oov, for --by."),
     click.option(
         "--qrels",
         metavar="FILE",
-        help="Instead of a reference, judged documents: TREC qrels, or a table with query, document and relevance.",
+        help="Judged documents instead of a reference: TREC qrels, or a table with query, document and relevance.",
     ),
 )
 
@@ -344,8 +346,8 @@ engine_options = _together(
     "engine",
     click.option("--executor", metavar="NAME", help="auto (default), serial, threads or processes."),
     click.option("--cluster", metavar="ADDRESS", help="tcp://..., a scheduler file, or a file of conf/cluster."),
-    click.option("--workers", type=click.IntRange(1), help="How many tasks run at once."),
-    click.option("--rows-per-task", type=click.IntRange(1), help="About how many detections a task takes."),
+    click.option("--workers", type=click.IntRange(1), help="Number of tasks that run at once."),
+    click.option("--rows-per-task", type=click.IntRange(1), help="Approximate number of detections of a task."),
 )
 
 verify_option = click.option(
@@ -357,14 +359,18 @@ verify_option = click.option(
 )
 
 format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="What goes to stdout."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="The form of the output on stdout."
 )
 
 CSV = ("csv", "spreadsheet")
 """Forms of CSV: as it is, and with an apostrophe before what a spreadsheet would take for a formula."""
 
 records_format_option = click.option(
-    "--format", "form", type=click.Choice(["text", *CSV, "json"]), default="text", help="What goes to stdout."
+    "--format",
+    "form",
+    type=click.Choice(["text", *CSV, "json"]),
+    default="text",
+    help="The form of the output on stdout.",
 )
 
 result_format_option = click.option(
@@ -372,7 +378,7 @@ result_format_option = click.option(
     "form",
     type=click.Choice(["table", *CSV, "markdown", "latex", "json"]),
     default="table",
-    help="What goes to stdout: the leaderboard (table, markdown, latex), or all numbers (csv, spreadsheet, json).",
+    help="The output on stdout: the leaderboard (table, markdown, latex), or all numbers (csv, spreadsheet, json).",
 )
 
 

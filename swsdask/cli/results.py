@@ -40,17 +40,29 @@ if TYPE_CHECKING:
 @measures_option("Only these: atwv, mtwv, otwv, stwv, map, cnxe, cnxe_min, ap, twv@0.5, ...")
 @click.option("--baseline", metavar="A", help="Compare each of the others with this system.")
 @click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
-@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="Another seed, other replicates (0).")
+@click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, help="The seed of the replicates (0).")
 @click.option(
     "--resample",
     type=click.Choice(["queries", "documents"]),
     default="queries",
-    help="What is drawn: queries, or documents as well.",
+    help="Resample queries, or documents as well.",
 )
-@click.option("--replicates", type=click.IntRange(1), help="How often they are drawn (10000; with documents 1000).")
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, help="Of intervals.")
-@click.option("--interval", type=click.Choice(["percentile", "bca"]), default="percentile", help="How they are made.")
-@click.option("--adjust", type=click.Choice(["holm", "max-t"]), default="holm", help="How p of many pairs is adjusted.")
+@click.option("--replicates", type=click.IntRange(1), help="Number of replicates (10000; with documents 1000).")
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    help="The confidence level of intervals.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["percentile", "bca"]),
+    default="percentile",
+    help="The method of bootstrap intervals.",
+)
+@click.option(
+    "--adjust", type=click.Choice(["holm", "max-t"]), default="holm", help="Adjust p for the number of pairs."
+)
 @click.option(
     "--fail-if",
     "gates",
@@ -68,7 +80,7 @@ if TYPE_CHECKING:
     "form",
     type=click.Choice(["text", *CSV, "markdown", "latex", "json"]),
     default="text",
-    help="What goes to stdout: tables and notes, the numbers with their intervals (markdown, latex), the differences "
+    help="The output on stdout: tables and notes, the numbers with their intervals (markdown, latex), the differences "
     "(csv, spreadsheet), or both (json).",
 )
 def compare(
@@ -153,9 +165,11 @@ def compare(
 @click.argument("paths", nargs=-1, metavar="[REFERENCE] RUN...")
 @reference_options
 @settings_options
-@click.option("--top", type=click.IntRange(1), default=20, help="How many queries of each system (20).")
+@click.option("--top", type=click.IntRange(1), default=20, help="Number of queries of each system (20).")
 @click.option("--by", multiple=True, metavar="KEY[,KEY]", help="Conditions, as for `swsdask score`. Repeatable.")
-@click.option("--false-alarms", type=click.IntRange(0, 100), default=10, help="How many of each query (10).")
+@click.option(
+    "--false-alarms", type=click.IntRange(0, 100), default=10, help="Number of false alarms of each query (10)."
+)
 @encoding_options
 @engine_options
 @verify_option
@@ -165,7 +179,7 @@ def compare(
     "form",
     type=click.Choice(["text", *CSV, "json"]),
     default="text",
-    help="What goes to stdout: the queries of each system (text, csv, spreadsheet), or these and their events (json).",
+    help="The output on stdout: the queries of each system (text, csv, spreadsheet), or these and their events (json).",
 )
 def errors(
     paths: tuple[str, ...],
@@ -231,9 +245,11 @@ def report(results: str, page: str | None) -> None:
 @click.command("plot")
 @click.argument("results")
 @click.argument("figure")
-@click.option("--kind", type=click.Choice(FIGURES), default="det", show_default=True, help="What is drawn.")
 @click.option(
-    "--systems", type=split_names, metavar="A,B", help="These systems, in this order; default: the first ten."
+    "--kind", type=click.Choice(FIGURES), default="det", show_default=True, help="The curve or picture to draw."
+)
+@click.option(
+    "--systems", type=split_names, metavar="A,B", help="Draw these systems, in this order; default: the first ten."
 )
 @click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers are drawn (all).")
 @click.option("--measure", metavar="NAME", help="With --kind leaderboard: the measure; default: what ranks systems.")

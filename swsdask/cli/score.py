@@ -51,7 +51,7 @@ from swsdask.cli.options import (
     "cache",
     flag_value=False,
     default=True,
-    help="Count everything anew: neither use nor fill what an archive keeps of earlier scoring.",
+    help="Compute everything again: neither use nor store kept statistics and results.",
 )
 @click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
 @out_option("Write scores, curves and report.html into a directory or URL.")
@@ -166,11 +166,17 @@ TABLE = "discovery"
 @click.command("discover")
 @click.argument("classes", nargs=-1, metavar="CLASSES...")
 @corpus_options
-@click.option("--n-folds", type=int, metavar="N", help="Without --folds: how many parts (10); 1 is the corpus as one.")
+@click.option(
+    "--n-folds", type=int, metavar="N", help="Without --folds: the number of parts (10); 1 is the whole corpus."
+)
 @click.option("--archive", metavar="ARCHIVE", help="Score systems of an archive, by name: CLASSES, or all.")
 @click.option("--ingest", metavar="ARCHIVE", help="Write the corpus and CLASSES into an archive; score nothing.")
 @click.option("--replace", is_flag=True, help="With --ingest: a system with other content replaces the one there.")
-@click.option("--change-settings", is_flag=True, help="With --ingest: an archive that is there keeps those given now.")
+@click.option(
+    "--change-settings",
+    is_flag=True,
+    help="With --ingest: replace the settings that an existing archive keeps by those given now.",
+)
 @measures_option("Only these measures or families, e.g. ned,coverage,token.")
 @discovery_settings_options
 @engine_options

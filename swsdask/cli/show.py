@@ -27,9 +27,9 @@ MOST_LEVELS = 8
 
 @click.command("show")
 @click.argument("archive", metavar="ARCHIVE")
-@click.option("--version", type=int, help="An earlier version.")
+@click.option("--version", type=int, help="Show an earlier version.")
 @click.option("--versions", is_flag=True, help="List all versions with what each changed.")
-@click.option("--diff", type=int, nargs=2, metavar="A B", help="What version B has that version A has not.")
+@click.option("--diff", type=int, nargs=2, metavar="A B", help="List what version B adds to version A.")
 @records_format_option
 def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int] | None, form: str) -> None:
     """Show what an ARCHIVE contains: documents, queries, words, the conditions that --by can have, and every run with

@@ -28,15 +28,18 @@ def simulate() -> None:
     """Simulate systems, to learn how measures behave, or to have files to try."""
 
 
-@simulate.command("gap", short_help="Which penalty function GAP should have.")
-@click.option("--seed", type=click.IntRange(0), default=2006, help="Another seed, other systems (2006).")
-@click.option("--replicates", type=click.IntRange(1, 100_000), default=60, help="How often to simulate (60).")
+@simulate.command("gap", short_help="Compare penalty functions of GAP.")
+@click.option("--seed", type=click.IntRange(0), default=2006, help="The seed of the random systems (2006).")
+@click.option("--replicates", type=click.IntRange(1, 100_000), default=60, help="Number of replicates (60).")
 @click.option("--points", type=click.IntRange(15, 100_000), default=600, help="M, the points of a topic (600).")
-@click.option("--systems", type=click.IntRange(2, 10_000), default=100, help="How many systems are ranked (100).")
+@click.option("--systems", type=click.IntRange(2, 10_000), default=100, help="Number of systems that are ranked (100).")
+@click.option("--p", type=click.FloatRange(0, 1), default=0.5, help="Probability that a point is near an onset (.5).")
 @click.option(
-    "--p", type=click.FloatRange(0, 1), default=0.5, help="How often a point is meant to be near an onset (.5)."
+    "--sigma",
+    type=click.FloatRange(0, 1000, min_open=True),
+    default=3.0,
+    help="Standard deviation of its distance, in points (3).",
 )
-@click.option("--sigma", type=click.FloatRange(0, 1000, min_open=True), default=3.0, help="How near, in points (3).")
 @click.option("--cutoff", type=click.IntRange(0, 10_000), default=9, help="The farthest such point from an onset (9).")
 @engine_options
 @click.option("--out", metavar="DIRECTORY", callback=writable_place, help="Write gap.html, gap.json, gap.parquet.")
@@ -74,10 +77,12 @@ def gap(
         _print_end(signature, out, written)
 
 
-@simulate.command("discovery", short_help="A corpus, and what systems discovered in it, as files.")
-@click.option("--out", metavar="DIRECTORY", callback=writable_directory, required=True, help="Where to.")
-@click.option("--seed", type=click.IntRange(0), default=2015, help="Another seed, another corpus (2015).")
-@click.option("--phones", type=click.IntRange(1), default=20_000, help="How many phones are spoken (20000).")
+@simulate.command("discovery", short_help="Simulate a corpus, and systems that discover terms in it, as files.")
+@click.option(
+    "--out", metavar="DIRECTORY", callback=writable_directory, required=True, help="The directory to write into."
+)
+@click.option("--seed", type=click.IntRange(0), default=2015, help="The seed of the random corpus (2015).")
+@click.option("--phones", type=click.IntRange(1), default=20_000, help="Number of phones in the corpus (20000).")
 def discovery(out: Path, seed: int, phones: int) -> None:
     """Make a corpus for term discovery and what four systems find in it, in the official formats.
 
@@ -99,11 +104,13 @@ def discovery(out: Path, seed: int, phones: int) -> None:
         click.echo(f"  {system.name}.classes: {sizes}")
 
 
-@simulate.command("compare", short_help="How often intervals cover the truth, and tests reject it.")
-@click.option("--seed", type=click.IntRange(0), default=1993, help="Another seed, other evaluations (1993).")
-@click.option("--evaluations", type=click.IntRange(1, 100_000), default=4000, help="How many are simulated (4000).")
-@click.option("--queries", type=click.IntRange(2), default=200, help="How many queries each has (200).")
-@click.option("--replicates", type=click.IntRange(1), default=500, help="How often queries are drawn again (500).")
+@simulate.command("compare", short_help="Check the coverage of intervals and the error rate of tests.")
+@click.option("--seed", type=click.IntRange(0), default=1993, help="The seed of the random evaluations (1993).")
+@click.option(
+    "--evaluations", type=click.IntRange(1, 100_000), default=4000, help="Number of simulated evaluations (4000)."
+)
+@click.option("--queries", type=click.IntRange(2), default=200, help="Number of queries of each evaluation (200).")
+@click.option("--replicates", type=click.IntRange(1), default=500, help="Number of bootstrap replicates (500).")
 @engine_options
 @click.option("--out", metavar="DIRECTORY", callback=writable_place, help="Write compare.html, compare.json.")
 @format_option
@@ -118,8 +125,8 @@ def compare(
 ) -> None:
     """Check `swsdask compare` on simulated evaluations with a known true value.
 
-    How often intervals of ATWV and MAP hold the true value, and how often tests reject that two systems are equal which
-    are. The same seed gives the same bits on any executor.
+    It estimates the coverage of the intervals of ATWV and MAP, and the rate at which tests reject that equal systems
+    are equal. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
     from swsdask.comparison.studies import interval_study
@@ -159,11 +166,17 @@ def _workers(
 
 
 @click.command("demo")
-@click.option("--out", metavar="DIRECTORY", callback=writable_directory, default="demo", help="Where to (demo).")
-@click.option("--seed", type=int, default=2013, help="Another seed, another evaluation (2013).")
+@click.option(
+    "--out",
+    metavar="DIRECTORY",
+    callback=writable_directory,
+    default="demo",
+    help="The directory to write into (demo).",
+)
+@click.option("--seed", type=int, default=2013, help="The seed of the random evaluation (2013).")
 @click.option("--hours", type=click.FloatRange(0.1), default=20.0, help="Hours of speech (20).")
-@click.option("--queries", "n_queries", type=click.IntRange(1), default=500, help="How many queries (500).")
-@click.option("--nightly", is_flag=True, help="Instead of one scoring, three nights: OUT/nightly.toml, OUT/board.")
+@click.option("--queries", "n_queries", type=click.IntRange(1), default=500, help="Number of queries (500).")
+@click.option("--nightly", is_flag=True, help="Run three nights instead of scoring once: OUT/nightly.toml, OUT/board.")
 def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> None:
     """Simulate an evaluation of the size of SWS 2013 and score it, all the way from official files.
 

@@ -241,7 +241,7 @@ class Draws:
 
     @cached_property
     def weights(self) -> I32:
-        """How often each query, and each document if these are drawn, counts in each replicate."""
+        """Return the weights of each query, and of each document if these are drawn, in each replicate."""
         drawn = bootstrap_weights(self.how.seed, self.how.replicates, self.n_queries)
         if not self.n_documents:
             return drawn

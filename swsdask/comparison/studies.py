@@ -183,7 +183,7 @@ class GapModel:
 
     @property
     def points_per_replicate(self) -> int:
-        """How many points a replicate ranks."""
+        """The number of points that a replicate ranks."""
         return self.points * self.systems * len(N_ONSETS)
 
     @property

@@ -71,7 +71,7 @@ Tell = Callable[[str], None]
 
 
 class Workers(BaseModel):
-    """Where worker processes are."""
+    """Settings of worker processes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -67,7 +67,7 @@ class DaskExecutor:
 
     @property
     def workers(self) -> int:
-        """How many threads the workers have together, now; 1 while there are none.
+        """The number of threads of all workers, now; 1 while there are none.
 
         Raises `ClusterError` if the scheduler does not answer.
         """

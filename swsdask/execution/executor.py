@@ -36,7 +36,7 @@ class Executor(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at once."""
         ...
 
     @property

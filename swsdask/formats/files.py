@@ -237,7 +237,7 @@ class _Repeated:
         return data
 
     def size(self) -> int:
-        """How many bytes the file has."""
+        """The size of the file in bytes."""
         self._place = self._plain.seek(0, os.SEEK_END)
         return self._place
 

@@ -419,7 +419,7 @@ def _remote_files(url: str) -> list[str]:
 
 
 def resource_places(run: str) -> list[str]:
-    """Where the resources of a run may be: the file that is named after it, and that of its folder."""
+    """Return the possible places of a run's resources: the file that is named after it, and that of its folder."""
     if "::" in run:
         return []
     path, query = before_query(run)

@@ -172,7 +172,7 @@ class TableRun:
 
     @property
     def rows_about(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         rows: int = self.table.num_rows
         return rows
 

@@ -132,7 +132,7 @@ LEAST = 0.00001
 
 @dataclass(frozen=True, eq=False)
 class RankedQueries:
-    """Which queries of a condition averages of rankings count: bool [n_queries].
+    """The queries of a condition that averages of rankings count: bool [n_queries].
 
     `ranked` have targets and are averaged; `as_zero` and `as_nan` have none and count so; the others are left out.
     """
@@ -151,7 +151,7 @@ class RankedQueries:
 
     @cached_property
     def n_averaged(self) -> int:
-        """How many queries an average has."""
+        """The number of queries of an average."""
         return int(self.averaged.sum())
 
     def means(self, columns: Mapping[str, F64]) -> dict[str, float]:

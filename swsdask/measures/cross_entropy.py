@@ -90,7 +90,7 @@ _NEAR = 1e-24
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Where the trials of a class are: `score` float64 [n], in any order, and the `share` > 0 of them that is there."""
+    """The trials of a class: `score` float64 [n], in any order, and the `share` > 0 of them at each score."""
 
     score: F64
     share: F64
@@ -104,7 +104,7 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class ScoreShares:
-    """Where the trials of both classes are."""
+    """The distributions of the trials of both classes."""
 
     target: Shares
     nontarget: Shares

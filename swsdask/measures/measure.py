@@ -111,7 +111,7 @@ class Population:
 
     @cached_property
     def n_queries(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         return int(self.queries.sum())
 
     @cached_property

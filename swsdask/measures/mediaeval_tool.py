@@ -86,7 +86,7 @@ class TrialList:
 
     @cached_property
     def offsets(self) -> I64:
-        """Where the trials of each query begin and end where they are sorted by query."""
+        """The bounds of the trials of each query, where they are sorted by query."""
         return np.append(0, np.cumsum(np.bincount(self.query, minlength=self.n_queries)))
 
     @property

@@ -155,15 +155,15 @@ class JudgedRankings:
         return self.rankings.retrieved
 
     def n_judged(self, wanted: Bool) -> I64:
-        """How many of the rows of `judged` that are `wanted` each ranking has."""
+        """Return the number of `wanted` rows of `judged` in each ranking."""
         return np.diff(np.append(0, np.cumsum(wanted))[self.judged_offsets])
 
     def sums(self, wanted: Bool) -> I64:
-        """How many of the judged trials that are `wanted` each ranking has."""
+        """Return the number of `wanted` judged trials in each ranking."""
         return np.diff(np.append(0, np.cumsum(wanted))[self.offsets])
 
     def before(self, wanted: Bool) -> I64:
-        """How many of the judged trials that are `wanted` are in front of each one in its ranking."""
+        """Return the number of `wanted` judged trials before each one in its ranking."""
         sums = np.append(0, np.cumsum(wanted))
         in_front: I64 = sums[:-1] - np.repeat(sums[self.offsets[:-1]], np.diff(self.offsets))
         return in_front

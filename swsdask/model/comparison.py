@@ -61,7 +61,7 @@ queries), and that of the bootstrap adjusted for all pairs of the condition and 
 
 @dataclass(frozen=True)
 class Resampling:
-    """How systems are compared: what a comparison depends on beside the scores.
+    """Settings of a comparison: all that it depends on beside the scores.
 
     `interval` is "percentile" or "bca"; `adjust` is how p values of several pairs are adjusted, "holm" or "max-t".
     `resample` is what is drawn: "queries", or "documents" as well; of term discovery "folds".
@@ -236,7 +236,7 @@ class Comparison(Tables):
 
 @dataclass(frozen=True, eq=False)
 class CoverageStudy:
-    """How often intervals held the truth and tests rejected that systems are alike, over simulated evaluations.
+    """Coverage of intervals and rejection rates of tests, over simulated evaluations.
 
     `found` bool [n_evaluations, n_names]; `names` are (measure, interval or test), `truth` the true values.
     """

@@ -33,7 +33,7 @@ OverlappingPairs = Literal["left_out", "kept"]
 
 @dataclass(frozen=True)
 class Readings:
-    """How the definition `document` reads what the measures document leaves open; other definitions have no choice.
+    """Choices that the measures document leaves open, for the definition `document`; other definitions have none.
 
     - `coverage`: |cover(P_disc)| / |cover(P_all)| of what is in both covers ("intersected"), or literally ("union").
     - `min_phones`: how many phones the shortest strings have that matching pairs; those of P_all have 3 or more.

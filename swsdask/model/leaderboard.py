@@ -156,7 +156,7 @@ GONE = ""
 
 @dataclass(frozen=True)
 class Move:
-    """How a system that is new in a night compares: `reason` says why it was scored.
+    """The change of a system that was scored in a night: `reason` says why it was scored.
 
     `was` is the number of the baseline, NaN where there is none; `p` of the difference, NaN where it was not tested.
     """

@@ -83,7 +83,7 @@ _MANY_THREADS = 1024
 
 
 def _threads_of_others() -> int:
-    """How many threads the other processes of this user have, as far as the system says."""
+    """Return the number of threads of this user's other processes, as far as the system reports it."""
     found, user = 0, str(os.getuid())
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, KeyError):  # ended meanwhile

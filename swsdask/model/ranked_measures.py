@@ -56,7 +56,7 @@ def gaussian(sigma: float, cut: float) -> Penalty:
 
 
 class ReplayRule(NamedTuple):
-    """How GAP takes time, in ticks: times are rounded down to multiples of `step`, distances judged by `penalty`."""
+    """The time axis of GAP, in ticks: times are rounded down to multiples of `step`, distances judged by `penalty`."""
 
     step: int
     penalty: Penalty

@@ -257,7 +257,7 @@ class EvaluationSettings(_Settings):
 
 
 class EngineSettings(_Settings):
-    """How the work runs. It never changes a number.
+    """Settings of execution, which never change a number.
 
     Attributes
     ----------

@@ -201,7 +201,7 @@ def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
 
 
 def _among(column: pa.Array, wanted: Set[str]) -> Bool | bool:
-    """Which rows have one of the names; one value where it is that of all rows."""
+    """Return the mask of the rows that have one of the names; one value where all rows agree."""
     codes = _with_codes(column)
     ends = pc.min_max(codes.indices)
     if not ends["min"].is_valid:

@@ -193,17 +193,17 @@ class Reference:
 
     @property
     def n_queries(self) -> int:
-        """How many queries the list has."""
+        """The number of queries in the list."""
         return len(self.query_ids)
 
     @property
     def n_documents(self) -> int:
-        """How many documents there are, those without excerpts included."""
+        """The number of documents, including those without excerpts."""
         return len(self.document_ids)
 
     @property
     def n_groups(self) -> int:
-        """How many groups of trials conditions distinguish."""
+        """The number of groups of trials that conditions distinguish."""
         return int(self.targets.shape[1])
 
     @property

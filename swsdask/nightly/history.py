@@ -3,7 +3,7 @@
     history/00000001.parquet           the numbers over all queries of the systems that were scored in a night
 
 A night is committed when its file is created, which happens only if the name is free; the file is never changed. Its
-numbers are those of the systems that were new in it; all others stand as they stood. What else a night found (files,
+numbers are those of the systems that were new in it; all others are unchanged. What else a night found (files,
 refused runs, what moved, gates that failed) is in the metadata of the file, as JSON, and so is the hash of both.
 
 The board is pages and files that follow from the history alone, but for the report of the last night:
@@ -92,7 +92,7 @@ class Night:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a system stands: the night that scored it last, the content of its run, and what its numbers mean."""
+    """The state of a system: the night that scored it last, the content of its run, and what its numbers mean."""
 
     night: int
     version: int
@@ -133,7 +133,7 @@ class History:
 
     @cached_property
     def standings(self) -> dict[str, Standing]:
-        """How every system stands, by name."""
+        """The standing of every system, by name."""
         columns = [self.table[name].to_pylist() for name in ("system", "night", "version", "content", "signature")]
         return {system: Standing(*values) for system, *values in dict.fromkeys(zip(*columns, strict=True))}
 
@@ -335,7 +335,7 @@ class BusyError(SwsdaskError):
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lease: a token of its own, a host, a process of that `machine`, until when (seconds since 1970)."""
+    """The holder of a lease: a token of its own, a host, a process of that `machine`, and until when (Unix time)."""
 
     token: str
     host: str

@@ -42,7 +42,7 @@ Workers = Callable[[], Executor | None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """How systems moved, the gates that failed, in words, and notes."""
+    """Moves of systems, the gates that failed, in words, and notes."""
 
     moves: tuple[Move, ...]
     gates: tuple[str, ...]

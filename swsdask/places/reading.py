@@ -166,7 +166,7 @@ class Pipe(str):
     """
 
     copy: str
-    """Where the copy is opened."""
+    """The path at which the copy is opened."""
 
     same: tuple[int, int, int]
     """Device, inode and size of the copy: on another machine its place may be that of another file."""

@@ -55,7 +55,7 @@ class CellTask:
 
     @property
     def rows(self) -> int:
-        """How many detections they have together."""
+        """The number of all their detections."""
         return sum(cell.rows for cell in self.cells)
 
     def count(self, shared: Shared) -> dict[str, Found]:

@@ -47,7 +47,7 @@ class System(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """The number of its rows."""
         ...
 
 

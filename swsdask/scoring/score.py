@@ -187,7 +187,7 @@ class WholeRuns:
 
     @property
     def rows(self) -> int:
-        """How many detections they have together."""
+        """The number of all their detections."""
         return sum(run.rows for run in self.runs)
 
     def __str__(self) -> str:

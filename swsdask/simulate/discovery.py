@@ -28,7 +28,7 @@ _LEAD_IN_MS = 500
 
 @dataclass(frozen=True)
 class Discoverer:
-    """How good a simulated system is.
+    """The quality of a simulated system.
 
     `found` is the share of the word tokens of three phones and more that it finds, `jitter_ms` the standard deviation
     of its edges, `mistaken` the share of its fragments that lie anywhere, `words_per_class` how many words it takes for

@@ -197,7 +197,7 @@ class Queries:
 
 @dataclass(frozen=True, eq=False)
 class SpokenQueries:
-    """Where queries were spoken, sorted by (query, document, channel, start, end)."""
+    """The occurrences of queries, sorted by (query, document, channel, start, end)."""
 
     query: I32
     document: I32

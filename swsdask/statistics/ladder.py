@@ -168,7 +168,7 @@ def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
 
 @dataclass(frozen=True, eq=False)
 class AtBayes:
-    """How many trials of one system have a score >= the Bayes threshold, -`Reference.prior_log_odds`.
+    """The number of trials of one system with a score >= the Bayes threshold, -`Reference.prior_log_odds`.
 
     `counts` is int64 [n_queries, n_groups]. They are no rung of a ladder, for ladders are the same at any operating
     point.

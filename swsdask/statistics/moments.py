@@ -55,7 +55,7 @@ class LayeredScores:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """How many scores are in a bin, and the sums of the powers of their positions in it, layer by layer.
+    """The number of scores in a bin, and the sums of the powers of their positions in it, layer by layer.
 
     Every binade of |z| + 1 has 1024 equal bins on either side of the centre: a bin is a thousandth as wide as it is far
     from the centre, or as the unit. Bin 0 begins at the centre, and bins ascend with the score. u in [-1, 1) is the

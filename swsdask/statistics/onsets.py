@@ -86,7 +86,7 @@ class Onsets(OfDetections):
 
     @property
     def times(self) -> I64:
-        """How often each point counts."""
+        """The multiplicity of each point."""
         return np.ones(len(self), np.int64)
 
     def drawn(self, times: I64) -> DrawnOnsets:
@@ -112,13 +112,13 @@ class DrawnOnsets(Onsets):
 
     @property
     def times(self) -> I64:
-        """How often each point counts."""
+        """The multiplicity of each point."""
         return self.copies
 
 
 @dataclass(frozen=True, eq=False)
 class PointsBefore(OfDetections):
-    """How many points of one system rank before those of `Onsets`.
+    """The number of points of one system that rank before those of `Onsets`.
 
     `counts` int64 [len(Onsets), n_groups], by group of documents: of its query's points, those that rank before this
     one, but not before the one of `Onsets` in front of it.

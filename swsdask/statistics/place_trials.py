@@ -125,7 +125,7 @@ def best_trials(detections: Detections, reference: Reference, places: Places, ev
 def trials_of_highest(
     worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: I64 | None
 ) -> Trials:
-    """As `best_trials`, but take the detection of highest `worth` as the best."""
+    """Do as `best_trials`, but take the detection of highest `worth` as the best."""
     n_rows = len(detections)
     place = evaluated_places(places, evaluated)
     outside = dropped_outside(detections, evaluated)

@@ -298,7 +298,7 @@ class HitPlaces(OfPlaces):
 
 @dataclass(frozen=True, eq=False)
 class TieKeys:
-    """Where hits come among trials of equal score, as sorted distinct integers: of one query, and of all.
+    """The positions of hits among trials of equal score, as sorted distinct integers: of one query, and of all.
 
     `scores` are the distinct scores of hits, `places` their distinct places, `points` the distinct (place, query).
     A key is (tie, point), a tie being a score or, in `own`, a (query, score): `own_ties`.

@@ -22,7 +22,7 @@ from swsdask.model.leaderboard import REPLACED, Move, Record
 from swsdask.model.schemas import SEGMENTS
 from swsdask.nightly.history import HISTORY, board_page, commit_night, read_history
 from swsdask.nightly.settings import load_nightly
-from swsdask.render.nightly import feed, index, metrics
+from swsdask.render.nightly import atom_feed, index, metrics
 from swsdask.simulate.evaluation import SimulatedEvaluation, write
 from tests.bench.cost import cost
 from tests.bench.data import Data, Shape, SimulatedRun
@@ -124,7 +124,7 @@ def _pages(folder: Path) -> Callable[[], int]:
 
     def step() -> int:
         page = board_page(asked, read_history(Storage(asked.archive)))
-        return len(index(page)) + len(feed(page)) + len(metrics(page, 0.0))
+        return len(index(page)) + len(atom_feed(page)) + len(metrics(page, 0.0))
 
     return step
 

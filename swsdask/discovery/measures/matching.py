@@ -307,7 +307,7 @@ class MemberRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CoveredPhones:
-    """Which phones are covered in the fold where they are to be: packed bits, uint8 [n_fold_sets, n_phones / 8].
+    """The phones that are covered in the fold where they are to be: packed bits, uint8 [n_fold_sets, n_phones / 8].
 
     `beyond` are those that are covered in a fold where they are not to be (`per_fold.distinct_things`), if they count.
     """

@@ -55,7 +55,7 @@ _PAIRS_PER_STEP = 8
 
 @dataclass(frozen=True, eq=False)
 class EditDistances:
-    """How many pairs are at which distance.
+    """The number of pairs at each distance.
 
     Rows sorted by `slot` (a fold of a set: see `slots_of`), `length` of the longer transcription in phones, and
     `distance`; `pairs` is never 0. All int64.
