@@ -20,7 +20,7 @@ from types import FrameType
 
 PATIENCE_S = 30.0
 _LOOK_S = 0.2
-"""How often a process that is to end looks whether `Ended` is on its way."""
+"""The interval at which a process that is to end checks whether `Ended` is on its way."""
 
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal is gone"}
 

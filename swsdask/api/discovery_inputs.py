@@ -154,7 +154,7 @@ class FromArchive:
 
     @property
     def verification(self) -> Verification:
-        """As the archive says."""
+        """The verification of the archive."""
         return self.archive.verification
 
     def settled(self, given: Layers) -> Settled:

@@ -31,13 +31,14 @@ _MAGIC = 4
 _LENGTH = 4
 _FOOTER_GUESS = 1 << 14
 _FOOTERS = 512
-"""How many verified footers are kept. One without a hash is read again: nothing says that it is still the same."""
+"""The number of verified footers that are kept. One without a hash is read again: nothing says that it is still the
+same."""
 
 _footers: dict[tuple[str, str, bytes], pq.FileMetaData] = {}
 
 _CHECKED = 1 << 16
-"""How many columns of row groups are remembered as checked, by the hashes of these, so that later rounds need not check
-them again."""
+"""The number of columns of row groups that are remembered as checked, by the hashes of these, so that later rounds need
+not check them again."""
 
 _Key = tuple[bytes, str, tuple[float, float]]
 

@@ -44,7 +44,7 @@ CONTENT_VERSION = 1
 _LANES = 2
 _MODULUS = 1 << 64
 _AT = 0x9E3779B97F4A7C15
-"""Where the polynomial of rows in order is evaluated: odd, so that no row's hash is lost."""
+"""The point at which the polynomial of rows in order is evaluated: odd, so that no row's hash is lost."""
 
 
 class RowSum:

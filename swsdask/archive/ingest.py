@@ -37,10 +37,10 @@ from swsdask.model.trials import Detections
 from swsdask.places.reading import Pipe, is_local, parted
 
 ROWS_PER_PART = 1_500_000
-"""How many rows of a file that is cut one task reads at least, about."""
+"""About the least number of rows that a task reads of a file that is cut."""
 
 _PARTS_PER_WORKER = 4
-"""How many parts of all files each worker has, about: enough that none waits long for the last."""
+"""About the number of parts of all files for each worker: enough that none waits long for the last."""
 
 
 def begin(

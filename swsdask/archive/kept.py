@@ -66,7 +66,7 @@ SOURCES = f"{KEPT}/sources.json"
 """The file of the known sources."""
 
 MOST = 100_000
-"""How many files are remembered: the latest."""
+"""The number of files that are remembered: the latest."""
 
 _HASH = "hash"
 _ABSENT = "none"

@@ -233,7 +233,7 @@ def _all(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[
 
 
 def _without_overlap(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[I64, I64]:
-    """As `_all`, but go from one place to the next as STDEval does."""
+    """Do as `_all`, but go from one place to the next as STDEval does."""
     found = []
     free = 0
     for begin in at.tolist():

@@ -33,7 +33,7 @@ _CONFLICT, _PRECONDITION_FAILED = 409, 412
 _memory_lock = threading.Lock()
 
 PROBE = "probe-"
-"""How the names of files begin that try out whether a store can be written safely."""
+"""The prefix of files that try out whether a store can be written safely."""
 
 _ELSEWHERE = "Ingest into a local folder and copy it there: it can be read from any store."
 

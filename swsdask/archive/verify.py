@@ -232,7 +232,7 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
 
 
 def _kept_fault(name: str, storage: Storage) -> str | None:
-    """As `_fault`, of a kept file; another process may remove it."""
+    """Return the fault of a kept file, which another process may remove."""
     try:
         return _compared(name, storage, partial(kept_fault, name))
     except FileNotFoundError:
@@ -240,7 +240,7 @@ def _kept_fault(name: str, storage: Storage) -> str | None:
 
 
 def _night_fault(name: str, storage: Storage) -> str | None:
-    """As `_fault`, of a night of the history."""
+    """Return the fault of a night of the history."""
 
     def fault(content: pa.Buffer) -> str | None:
         try:

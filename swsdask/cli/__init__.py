@@ -54,7 +54,7 @@ COMMANDS = {
 _python_shows_warning = warnings.showwarning
 
 _NEW_OBJECTS = 1_000_000
-"""How many objects the command makes before Python looks for cycles among them: about a hundred megabytes."""
+"""The number of objects after which Python looks for cycles among them: about a hundred megabytes."""
 
 
 class LazyGroup(click.Group):

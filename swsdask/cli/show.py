@@ -22,7 +22,7 @@ from swsdask.model.trials import given_score
 from swsdask.model.units import TICKS_PER_SECOND
 
 MOST_LEVELS = 8
-"""How many conditions of a key are listed."""
+"""The number of conditions of a key that are listed."""
 
 
 @click.command("show")

@@ -153,7 +153,7 @@ FEW_QUERIES = 10
 """With fewer queries than this, intervals and tests are noted to say little."""
 
 NAMED = 5
-"""How many systems or pairs a note names; the others are counted."""
+"""The number of systems or pairs that a note names; the others are counted."""
 
 MANY_PAIRS = 1000
 """So many pairs are reported before they are compared."""

@@ -90,11 +90,11 @@ def _mean(shares: Sequence[float]) -> float:
 
 
 _AT_ONCE = 1 << 18
-"""How many pairs of things are compared at once, of all rankings: what the processor's cache holds."""
+"""The number of pairs of things that are compared at once, of all rankings: what the processor's cache holds."""
 
 
 ENOUGH = 3
-"""How many systems make a comparison worth showing unasked: with two, tau is 1 or -1."""
+"""The number of systems from which a comparison is shown by default: with two, tau is 1 or -1."""
 
 Values = dict[str, dict[str, float]]
 """Numbers over all queries, by measure and system."""

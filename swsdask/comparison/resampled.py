@@ -365,7 +365,7 @@ def _interval(value: float, replicates: F64, left_out: F64 | None, how: Resampli
 
 
 Places = tuple[int, int]
-"""Where the two samples of a pair are."""
+"""The positions of the two samples of a pair."""
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ QUERIES, _SIGNS, DOCUMENTS = 0, 1, 2
 """The streams of a replicate."""
 
 _AT_ONCE = 256
-"""How many replicates are drawn at once."""
+"""The number of replicates that are drawn at once."""
 
 
 def bootstrap_weights(seed: int, replicates: int, n: int, stream: int = QUERIES) -> I32:

@@ -1,1 +1,1 @@
-"""Where work runs: serially, on threads, on Dask. One protocol, `Executor`."""
+"""Executors: serial, threads, Dask. One protocol, `Executor`."""

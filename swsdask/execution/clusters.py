@@ -43,8 +43,8 @@ QUIET = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""How seldom Dask's processes look at themselves: by default 50 times a second each, to draw a dashboard that is not
-shown, on the very cores that the workers are to use. And nothing is served by HTTP, which has no keys."""
+"""Intervals at which Dask's processes inspect themselves: by default 50 times a second each, to draw a dashboard that
+is not shown, on the very cores that the workers are to use. And nothing is served by HTTP, which has no keys."""
 
 
 LEAST_MEMORY = 512 << 20
@@ -55,16 +55,16 @@ _ADDRESSES = 3 << 29
 """Of how many addresses Dask, in this process and in each worker, leaves enough for a small evaluation."""
 
 _FILES, _FILES_OF_WORKER = 24, 12
-"""How many open files this process has with worker processes. Beyond its limit, Dask would not end telling so."""
+"""The number of open files of this process with worker processes. Beyond its limit, Dask reports errors without end."""
 
 _TRIED, _REACH_S = 3, 1.0
-"""How many workers are tried to connect to, and how long each may take to accept."""
+"""The number of workers that are tried, and the time that each may take to accept a connection."""
 
 _THREADS, _THREADS_OF_WORKER = 6, 10
-"""How many threads this process has with worker processes, and each of these. Beyond the limit, one would abort."""
+"""The threads of this process with worker processes, and of each of these. Beyond the limit, one would abort."""
 
 CLOSE_S = 5.0
-"""How long to wait for a scheduler that is to release a client."""
+"""The time to wait for a scheduler that is to release a client."""
 
 Tell = Callable[[str], None]
 """Receives what is waited for."""

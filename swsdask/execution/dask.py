@@ -26,22 +26,22 @@ from swsdask.model.errors import ClusterError, SwsdaskError, counted
 from swsdask.places.reading import options, set_options
 
 RETRIES = 2
-"""How often a task that raised is tried again: storage on a network fails now and then."""
+"""The number of times that a task that raised is tried again: storage on a network fails now and then."""
 
 POLL_S = 1.0
-"""How long nothing may end before the cluster is looked after."""
+"""The time without an end of any task after which the cluster is checked."""
 
 RECOUNT_S = 1.0
-"""How long the number of workers is taken for what it was."""
+"""The time for which the number of workers is assumed to be unchanged."""
 
 LEAST_AHEAD = 32
-"""How many tasks are out at least, so that an adaptive cluster sees that there is work for more workers."""
+"""The least number of submitted tasks, so that an adaptive cluster sees that there is work for more workers."""
 
 ANSWER_S = 60.0
-"""How long a scheduler or a worker may be silent, however short patience is: it imports what the first tasks need."""
+"""The time for which a scheduler or a worker may be silent at least: it imports what the first tasks need."""
 
 CANCEL_S = 5.0
-"""How long to wait for a scheduler that is to forget tasks."""
+"""The time to wait for a scheduler that is to forget tasks."""
 
 MORE_MEMORY = "Give each worker more memory, or set a smaller rows_per_task."
 

@@ -28,7 +28,7 @@ _ADDRESSES, _THREADS = 1 << 30, 5
 """Of how many addresses threads leave enough for a small evaluation; and how many threads there are beside them."""
 
 TASKS_AHEAD = 4
-"""How many items per worker are drawn and not yet done: enough that no worker waits, few enough for flat memory."""
+"""The number of items per worker that are drawn and not yet done: no worker waits, and memory stays flat."""
 
 
 class Executor(Protocol):

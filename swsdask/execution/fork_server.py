@@ -21,12 +21,12 @@ from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
 METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-"""How worker processes start. Elsewhere the libraries of the system may not survive a fork."""
+"""The start method of worker processes. Elsewhere the libraries of the system may not survive a fork."""
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
-"""Where glibc's allocator ends by itself in a process that uses arrays of megabytes. Dask sets the second so low that
-workers give every array's pages back and fault them in again, which costs a fifth of their time; and setting either
-ends the adaptation."""
+"""The limits that glibc's allocator finds itself in a process that uses arrays of megabytes. Dask sets the second so
+low that workers give every array's pages back and fault them in again, which costs a fifth of their time; and setting
+either ends the adaptation."""
 
 FORKED = "SWSDASK_FORK_SERVER"
 """An environment variable of the fork server."""
@@ -47,7 +47,7 @@ _ENVIRONMENT = {
 _PRELOADED = "swsdask.execution.forked"
 
 LOOK_S = 1.0
-"""How often the fork server is looked after."""
+"""The interval at which the fork server is checked."""
 
 
 def start() -> None:

@@ -1,4 +1,4 @@
-"""Where work runs: settings, and what `--cluster` names, become an executor.
+"""Make an executor of settings, or of what `--cluster` names.
 
 `--cluster` names an address, a scheduler's file, or a file of `conf/cluster`. A cluster file is TOML with `kind` and
 the keys of that kind:
@@ -51,7 +51,7 @@ SMALL = 2_000_000
 """Below so many rows, there is nothing to share out."""
 
 _AT_ONCE = 2
-"""How many threads a core has where data is distant: while some wait, others count."""
+"""The number of threads per core where data is distant: while some wait, others count."""
 
 
 @contextmanager

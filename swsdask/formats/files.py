@@ -36,7 +36,7 @@ _STEP = 1 << 16
 """Most bytes that one `read` of compressed data gives, and so that are lost where they break off."""
 
 _REPEATED = 1 << 21
-"""How much of a file that is opened once is kept: more than is read to recognise it."""
+"""The bytes that are kept of a file that is opened once: more than is read to recognise it."""
 
 COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 """The endings of names of files that are written compressed, and the compression of each."""
@@ -48,7 +48,7 @@ EXPANDED_AT_EASE = 128 << 20
 """Bytes that a file may expand to however small it is: about as many as are scored within 1 GB of memory."""
 
 MAX_EXPANSION = 100.0
-"""How many times its size a file may otherwise expand to; `SWSDASK_MAX_EXPANSION` in the environment replaces it.
+"""The factor by which a file may otherwise expand; `SWSDASK_MAX_EXPANSION` in the environment replaces it.
 
 Lists of detections expand 5 to 40 times."""
 

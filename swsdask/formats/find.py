@@ -255,7 +255,7 @@ def matching(pattern: str) -> list[str]:
 
 
 Known = Callable[[Sequence[str]], Collection[str]]
-"""Which of some files are runs that are known by their names and stamps, so that they need not be opened."""
+"""Returns those of some files that are runs known by names and stamps, so that they need not be opened."""
 
 
 def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:

@@ -23,7 +23,7 @@ from swsdask.model.limits import shortage
 from swsdask.model.schemas import RunPiece
 
 _INDEX = "__index_level_"
-"""How a column begins that pandas makes of an index without a name."""
+"""The prefix of the column that pandas makes of an index without a name."""
 
 _ELSEWHERE = {"q_id": "query", "query_id": "query", "doc_id": "document"}
 """The names that ranx and ir_measures give to columns; a grade is `score` in ranx's judgments."""

@@ -59,7 +59,7 @@ _NOT_COMPUTED = re.compile(
 """The measures of ir_measures of intents and of user models."""
 
 _REQUESTED = re.compile(r"(?<=^P)\.(?=\d)|(?<=[a-z])\.(?=\d)")
-"""Where trec_eval has a dot in a request, `-m ndcg_cut.10`, and `_` beside the number."""
+"""The place of a dot in a request of trec_eval, `-m ndcg_cut.10`, and `_` beside the number."""
 
 _POINT = re.compile(r"(?<=[@_=])([0-9.]+)\)?$")
 

@@ -23,7 +23,7 @@ from swsdask.model.measures import Description
 from swsdask.model.trials import I16, I32, I64, Bool
 
 Definition = Literal["document", "tde2015", "tdev2"]
-"""Whose meaning the measures have: the measures document's (see `Readings`), that of the challenge's tool of 2015
+"""The definition of the measures: the measures document's (see `Readings`), that of the challenge's tool of 2015
 (`tde`), or that of 2017 and 2020 (`tdev2`)."""
 
 Coverage = Literal["intersected", "union"]

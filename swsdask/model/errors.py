@@ -104,16 +104,16 @@ def without_formula(text: str) -> str:
 
 
 SHOWN = 10
-"""How many problems an error message spells out; the others are counted."""
+"""The number of problems that an error message spells out; the others are counted."""
 
 LISTED = 20
-"""How many ids a note spells out; the others are counted."""
+"""The number of ids that a note spells out; the others are counted."""
 
 FEW = 3
-"""How many names suffice to show what a sentence is about."""
+"""The number of names that suffice to show what a sentence is about."""
 
 LONGEST = 600
-"""How many characters of a value a message holds."""
+"""The number of characters of a value that a message holds."""
 
 MOST_KEPT = 1000
 """The number of problems that an error keeps by default."""

@@ -52,7 +52,7 @@ _PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type":
 """Plain words for messages of pydantic that use those of Python."""
 
 _MOST = 20
-"""How many wrong keys and values an error names."""
+"""The number of wrong keys and values that an error names."""
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
 """The integers of TOML; Python cannot print ones of thousands of digits."""

@@ -1,4 +1,4 @@
-"""How the systems that are new in a night compare with their baselines, and which gates fail.
+"""Comparison of the systems that are new in a night with their baselines, and the gates that fail.
 
 A run that has arrived is compared with its baseline, scored now with the same settings: both numbers mean the same,
 and their difference is tested by resampling the queries. The p values of all pairs of a night are adjusted together. A

@@ -25,7 +25,7 @@ Text = Annotated[str, Field(min_length=1)]
 _REFERENCE = ("ecf", "rttm", "queries")
 _PLACES = ("archive", "out", "reference", *_REFERENCE)
 _FILES = (".json", ".toml")
-"""How the files end that a cluster may be named by; else it is a word, or an address."""
+"""The suffixes of files that may name a cluster; other names are words or addresses."""
 
 
 class NightlyEvaluation(BaseModel):

@@ -231,7 +231,7 @@ def open_local(path: str) -> IO[bytes]:
 
 
 WRITER_S = 60.0
-"""How long nobody may have opened a pipe for writing."""
+"""The time within which a pipe must be opened for writing."""
 
 _BLOCK = 1 << 20
 

@@ -166,7 +166,7 @@ def _read(value: float | str | None, kind: pa.DataType) -> object:
 
 
 LEVELS = ((0.001, 70), (0.01, 50), (0.05, 32), (0.1, 14))
-"""How strongly a difference is coloured, in percent, for p below a number."""
+"""The strength of the colour of a difference, in percent, for p below a number."""
 
 MOST_SYSTEMS = 40
 """The maximum number of systems in a matrix."""

@@ -20,7 +20,7 @@ from swsdask.model.results import Result
 from swsdask.render.discovery import Scores, as_printed
 
 LEAST_SHOWN = 5
-"""How many systems are shown however low the terminal is."""
+"""The number of systems that are shown in any terminal, however low."""
 
 _AROUND = 8
 """Lines of a screen beside those of systems, for each table: headings, a condition, the files that were written."""

@@ -49,7 +49,7 @@ from swsdask.statistics.place_trials import document_targets
 from swsdask.statistics.segment_trials import targets_of_segments
 
 ABSENT = int(np.iinfo(np.int64).min)
-"""Where a target has no channel or no times."""
+"""The value of the channel or times of a target that has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ OUTCOMES = ("hit", "miss", "false_alarm", "correct_nondetection")
 HIT, MISS, FALSE_ALARM, CORRECT_NONDETECTION = range(4)
 
 ROWS_AT_ONCE = 250_000
-"""How many rows a task aligns, and about how many a table has."""
+"""The number of rows that a task aligns, and about the number that a table has."""
 
 
 def align_systems(

@@ -43,8 +43,8 @@ ROWS_PER_CELL = 500_000
 
 ROWS_AHEAD = 1_000_000
 MOST_AHEAD = 16
-"""How many rows of distant cells are read ahead, and of how many cells: enough that a request of 30 ms takes less time
-than counting what was read before it."""
+"""The numbers of rows of distant cells, and of cells, that are read ahead: a request of 30 ms takes less time than
+counting what was read before it."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How systems are scored: their statistics are counted in rounds, then their results are computed.
+"""Scoring of systems: their statistics are counted in rounds, then their results are computed.
 
 A statistic may need what an earlier one found, so statistics are counted in rounds; each is one map over the tasks of a
 group of systems. Systems are scored group by group, all rounds of one group before the next: a group is large enough

@@ -241,7 +241,7 @@ _DISTANT = 2 * detections.FEW_ROWS
 """Tasks of distant runs are not made smaller, for each begins with waiting."""
 
 _AT_ONCE = 4
-"""How many parts of a task of distant runs are scored at once: while some wait for the store, others are counted. Cells
+"""The parts of a task of distant runs that are scored at once: while some wait for the store, others are counted. Cells
 of one part are requested at once too."""
 
 _NUMBERS = 50_000

@@ -181,7 +181,7 @@ class Counts:
 
 
 KEPT = 100
-"""How many false alarms of a query are kept."""
+"""The number of false alarms that are kept of a query."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -259,7 +259,7 @@ _FINE_ENOUGH = 32.0
 _SPREADS = 2.0**-900, 2.0**900
 
 _NOTHING_TO = 2.0**-30
-"""How little is next to nothing."""
+"""The greatest difference that is negligible."""
 
 
 @dataclass(frozen=True, eq=False)

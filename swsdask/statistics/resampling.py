@@ -169,7 +169,7 @@ def _drawn(one: StratumLadder | StratumTies, n_slots: int, times: I64) -> tuple[
 
 
 _STRATA = 256
-"""How many strata are binned at once: what that takes grows with them."""
+"""The number of strata that are binned at once: the memory grows with them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,6 +64,12 @@ def test_plain_words_are_used() -> None:
     assert not found, f"use other words ({AVOIDED}): {found}"
 
 
+def test_docstrings_name_what_they_describe() -> None:
+    """They begin as "The number of rows" or "Return the rows", not with the question that they answer."""
+    questions = re.compile(r'"""(What|Which|Who|Whose|How|Where|Those|As)\b')
+    assert [(file, line, text[:60]) for file, line, text in texts() if questions.match(text)] == []
+
+
 def test_each_class_has_a_name_of_its_own() -> None:
     """One concept, one class; another concept, another name."""
     root = Path(swsdask.__file__).parent

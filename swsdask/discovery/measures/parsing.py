@@ -299,4 +299,4 @@ _COMPARE: dict[Definition, Callable[[Edges, Edges, I64], Numbers]] = {
     "tde2015": _compare_within,
     "tdev2": _compare_exactly,
 }
-"""How edges of fragments and of words become numbers; the third are the edges of phones."""
+"""Functions that turn edges of fragments and of words into numbers; the third are the edges of phones."""

@@ -138,7 +138,7 @@ class Texts:
 
 _FEW = 1 << 14
 _DRAINED = 4096
-"""How many lists, and how many scores to read, are taken from the scanner at a time."""
+"""The numbers of lists, and of scores to read, that are taken from the scanner at a time."""
 
 
 class PieceBuilder:

@@ -104,7 +104,7 @@ _FIRST_ROW = 2
 
 
 def _spans_of_table(file: str, first: bytes, n_parts: int, system: str | None) -> list[Span]:
-    """As `spans`. Quotes may hold newlines, and a named run must not have two systems: these tables are not divided."""
+    """Return the spans of a table; none if quotes may hold newlines, or a named run must not have two systems."""
     body = first.find(b"\n") + 1
     _, names, _ = first_line(next(read_lines(file)))
     if not body or (system is not None and "system" in choose_columns(names)[0]):

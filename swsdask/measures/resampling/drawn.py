@@ -1,4 +1,4 @@
-"""Which queries and documents resampling draws, and measures with weights of both.
+"""The queries and documents that resampling draws, and measures with weights of both.
 
 A trial counts as often as its query and its document were drawn. The statistics keep every document apart, as a group
 of its own. A replicate first makes of them those of its documents (`statistics.statistic.Drawable`), each as often as
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 SIDE_BY_SIDE = 64
-"""How many replicates are computed at once."""
+"""The number of replicates that are computed at once."""
 
 
 def drawn_queries(scored: Scored, population: Population) -> I64:

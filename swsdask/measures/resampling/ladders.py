@@ -295,7 +295,7 @@ def _averages(scored: Scored, population: Population, misses: I64, false_alarms:
 
 
 Cells = tuple[I64, I32, F64]
-"""Where the cells of each rung begin, then their queries and numbers."""
+"""The begins of the cells of each rung, then their queries and numbers."""
 
 
 @dataclass(frozen=True, eq=False)
