@@ -36,7 +36,7 @@ else:
 def rank_correlation(
     result: Result, measures: str | Iterable[str] | None = None, condition: str = "all"
 ) -> pd.DataFrame:
-    """Report how alike measures rank the systems of a result.
+    """Compute the rank correlation between measures over the systems of a result.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def compare(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Report how sure numbers and their differences are, by resampling the queries of an evaluation.
+    """Compute intervals of numbers and test differences of systems, by resampling the queries of an evaluation.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def errors(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Errors:
-    """Report the queries that cost systems most, with their highest false alarms and missed targets.
+    """List the queries that cost systems most, with their highest false alarms and missed targets.
 
     Parameters
     ----------

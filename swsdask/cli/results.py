@@ -103,7 +103,7 @@ def compare(
     out: str | None,
     form: str,
 ) -> None:
-    """Compare systems by drawing the queries of WHERE again and again: intervals of numbers, tests of differences.
+    """Compare systems by resampling the queries of WHERE: intervals of numbers, tests of differences.
 
     WHERE is a directory that `swsdask score --out` wrote, or an archive: then A and B are two of its systems, and
     without them every two are compared. Or it is a reference directory, or --ecf, --rttm and --queries, or --qrels, are

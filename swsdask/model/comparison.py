@@ -252,7 +252,7 @@ class CoverageStudy:
     def rows(self) -> list[Row]:
         """A row for every name: the share, and the 95 % interval (Wilson) that its number of evaluations gives it.
 
-        `expected` is what it should be: the level of the intervals, or what a test should reject.
+        `expected` is its nominal value: the level of the intervals, or what a test should reject.
         """
         n, z = len(self.found), 1.959963984540054
         rows = []

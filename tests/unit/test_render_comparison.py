@@ -118,7 +118,7 @@ def test_losses_are_a_stacked_bar(threshold: float, atwv: float, widths: list[fl
         SCORES,
     )
     shown = page(replace(three_systems(), table=table))
-    section = shown[shown.index("Where systems lose") :]
+    section = shown[shown.index("Losses of systems") :]
     bar = section[section.index('class="track"') :]
     found = re.findall(r'<rect class="(\w+)" x="([\d.]+)" y="1" width="([\d.]+)"', bar[: bar.index("</svg>")])
     assert [float(width) for _, _, width in found] == widths
