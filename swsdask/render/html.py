@@ -22,7 +22,7 @@ from swsdask.model.layers import matching_presets
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
-from swsdask.model.tables import rows_with
+from swsdask.model.tables import names_of, rows_with
 from swsdask.places.reading import Location
 from swsdask.places.writing import replacing
 from swsdask.render.comparison import differences, interval_text, tied_with_best
@@ -299,11 +299,11 @@ def worst_queries(table: pa.Table, found: Board, systems: Sequence[str]) -> dict
     Queries of 1 cost nothing and are not listed. None without ATWV by query.
     """
     rows = rows_with(table, system=systems, condition=found.conditions[:1], measure=["atwv"])
-    rows = rows.filter(pc.is_valid(rows["query"]))
+    rows = rows.filter(pc.and_(pc.is_valid(rows["query"]), pc.less(rows["value"], 1)))
     values: dict[str, list[tuple[float, str]]] = {system: [] for system in systems}
-    for system, query, value in zip(*(rows[name].to_pylist() for name in ("system", "query", "value")), strict=True):
-        if value < 1:
-            values[system].append((value, query))
+    names = (names_of(rows[column]) for column in ("system", "query"))
+    for system, query, value in zip(*names, rows["value"].to_pylist(), strict=True):
+        values[system].append((value, query))
     listed = [
         {
             "system": system,

@@ -31,7 +31,9 @@ OUTPUTS = ("scores", "json", "curves", "report")
 MOST_IN_JSON = 200_000
 """scores.json, which has some 120 bytes per number, is written without being requested up to so many numbers."""
 
-_ROWS_PER_GROUP = 1_000_000
+_ROWS_PER_GROUP = 250_000
+"""So few, what one row group is encoded in is small beside the tables, and stays in the caches of a core."""
+
 _POINTS = ("threshold", "x", "y")
 _SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT, "query_texts": QUERY_TEXTS}
 
