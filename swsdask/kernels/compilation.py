@@ -38,6 +38,7 @@ import numpy as np
 from numba import types
 from numba.core import caching
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 from numba.core.typing.typeof import typeof_impl
 
@@ -45,6 +46,7 @@ from swsdask.model.limits import check_addresses
 
 _caching: Any = caching
 _typeof: Any = typeof_impl
+_runtime: Any = rtsys
 _njit: Any = numba.njit
 
 LOG = logging.getLogger("swsdask")
@@ -120,6 +122,18 @@ class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator): 
     @classmethod
     def from_function(cls, function: Callable[..., object], file: str) -> _Locator | None:
         return cls(function, file) if Path(file).parent == _HERE else None
+
+
+class _Cache(_caching.FunctionCache):  # type: ignore[misc]
+    """Loads a kernel without what only compiling needs.
+
+    numba's own cache first declares every function that kernels may call, which takes longer than to load all of them.
+    The compiler does the same when it begins, so that a kernel which is not on disk is compiled as ever.
+    """
+
+    def load_overload(self, sig: object, target_context: Any) -> object:
+        _runtime.initialize(target_context)
+        return self._load_overload(sig, target_context)
 
 
 def keep_kernels() -> None:
@@ -430,10 +444,15 @@ class Kernel(Generic[P, R]):
 
     def _compile(self) -> Callable[P, R]:
         """Compile the function, or load it."""
-        options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, **_OWN, **self._options}
+        options = {"nogil": True, "no_cfunc_wrapper": True, **_OWN, **self._options}
         with _COMPILATION.one():
-            compiled: Callable[P, R] = _njit(self._signatures, **options)(self._function)
-        return compiled
+            compiled = _njit(**options)(self._function)
+            compiled._cache = _Cache(self._function)
+            for signature in self._signatures:
+                compiled.compile(signature)
+            compiled.disable_compile()
+        found: Callable[P, R] = compiled
+        return found
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the compiled function."""

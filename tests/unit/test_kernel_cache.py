@@ -341,3 +341,20 @@ def test_all_that_a_score_needs_is_compiled_and_nothing_else(tmp_path: Path) -> 
     """The kernels of `LONGEST_FIRST` are those that a score of every measure calls, but for its reader's."""
     told = subprocess.check_output([sys.executable, "-c", SCORED, tmp_path / "files"], text=True)
     assert told == "['xml.scan_rows'] []\n"
+
+
+LOADED = """
+import sys
+
+from swsdask.kernels.compilation import load_common_kernels, load_kernels
+
+load_kernels()
+load_common_kernels()
+print(sorted({"numba.np.linalg", "numba.np.npyimpl", "numba.typed.typeddict"} & set(sys.modules)))
+"""
+
+
+def test_kernels_are_loaded_without_what_only_compiling_needs() -> None:
+    """What numba declares for its compiler would take longer than to load all kernels."""
+    subprocess.run([sys.executable, "-m", "swsdask", "warm-up"], check=True, capture_output=True)
+    assert subprocess.check_output([sys.executable, "-c", LOADED], text=True) == "[]\n"
