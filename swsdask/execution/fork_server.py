@@ -6,6 +6,9 @@ with. It ends when this process and all workers have ended. If it cannot import 
 
 The fork server reports the ends of workers. One that is stopped (SIGSTOP) would report none, and keep who begins or
 ends workers waiting; it is killed, and another one is started when it is needed.
+
+It is reached by a socket in a folder of multiprocessing, which a client that is killed leaves. The folder is therefore
+inside a temporary folder, of those that the next command removes.
 """
 
 from __future__ import annotations
@@ -14,11 +17,16 @@ import atexit
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from multiprocessing import forkserver, resource_tracker
+from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
+
+from swsdask.places.writing import temporary_folder
 
 METHOD = "forkserver" if sys.platform == "linux" else "spawn"
 """The start method of worker processes. Elsewhere the libraries of the system may not survive a fork."""
@@ -46,6 +54,12 @@ _ENVIRONMENT = {
 
 _PRELOADED = "swsdask.execution.forked"
 
+_LONGEST_FOLDER = 70
+"""The longest name, in bytes, of the folder that multiprocessing makes its own in: names of sockets end at 107."""
+
+_AFTER_SOCKETS = -101
+"""Of what is done at the end of a process: later than multiprocessing removes its folder, which is at -100."""
+
 LOOK_S = 1.0
 """The interval at which the fork server is checked."""
 
@@ -62,8 +76,24 @@ def start() -> None:
         atexit.unregister(_kill_stopped)
         atexit.register(_kill_stopped)
         forkserver.set_forkserver_preload([_PRELOADED])
+        _make_socket_folder()
         with signals_put_off(), _set(_ENVIRONMENT):
             forkserver.ensure_running()
+
+
+@cache
+def _make_socket_folder() -> None:
+    """Have multiprocessing make its folder, which lasts as long as this process, inside a temporary folder."""
+    stack = ExitStack()
+    folder = stack.enter_context(temporary_folder())
+    Finalize(None, stack.close, exitpriority=_AFTER_SOCKETS)
+    before = tempfile.tempdir
+    if len(os.fsencode(folder)) <= _LONGEST_FOLDER:
+        tempfile.tempdir = str(folder)
+    try:
+        get_temp_dir()
+    finally:
+        tempfile.tempdir = before
 
 
 @contextmanager

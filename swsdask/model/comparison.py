@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
@@ -182,8 +181,8 @@ class Comparison(Tables):
 
     def _repr_html_(self) -> str:
         """The numbers of every condition with their intervals, and the notes, as notebooks show them."""
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return f"{''.join(self._tables(HTML, None))}<ul>{notes}</ul><p><code>{escape(self.signature)}</code></p>"
+        notes = "".join(f"<li>{HTML.plain(note)}</li>" for note in self.notes)
+        return f"{''.join(self._tables(HTML, None))}<ul>{notes}</ul><p><code>{HTML.plain(self.signature)}</code></p>"
 
     def _tables(self, markup: Markup, condition: str | None) -> Iterator[str]:
         conditions = list(dict.fromkeys(name for name, _ in self.measures))

@@ -7,7 +7,9 @@ is raised; `counted` writes numbers of things in sentences.
 Text that is shown or kept: secrets are struck out, and characters that act instead of being seen are escaped.
 
 A URL may carry a password (`https://user:password@host/`) or, as presigned URLs do, a signature or a token in its query
-string. Errors strike out secrets when they are made, and so does whatever keeps the name of a file.
+string. Errors strike out secrets when they are made, and so does whatever keeps the name of a file. Where signs that a
+URL must write as %40 or %2F stand in a password as they are, everything up to the last @ is taken for it: rather too
+much is struck out than too little.
 
 Ids, file names and attributes come from others. A terminal obeys some characters (ESC, U+009B), and some make a line
 read otherwise than it is stored (U+202E).
@@ -19,6 +21,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+from urllib.parse import unquote
 
 STRUCK = "***"
 """The text that replaces a secret."""
@@ -26,9 +29,18 @@ STRUCK = "***"
 _SHORTEST = 8
 """Values with fewer characters are not looked for in text: they may be any word."""
 
-_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@?#]*:)[^\s/@?#]+@", re.IGNORECASE)
-_NAME = r"[^=&?#\s]*(?:sig|token|passw|secret|credential|key|auth)[^=&?#\s]*"
-_PARAMETER = re.compile(rf"([?&;]{_NAME}=)[^&#\s'\"<>]*[^&#\s'\"<>:]", re.IGNORECASE)
+_PASSWORD = re.compile(
+    r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://(?!\[|(?:localhost|[^\s/:@?#]*\.[^\s/:@?#]*):\d{1,5}[/?#])[^\s/:@?#]*:)\S+@",
+    re.IGNORECASE,
+)
+"""The user and the password; neither an IPv6 address nor a host and its port, with an @ behind them."""
+_TOKEN = re.compile(r"(https?://)[^\s/:@?#]+@", re.IGNORECASE)
+"""A user without a password: a token, as hosts of repositories take it."""
+_PARAMETER = re.compile(r"[?&;#]([^\s=&?#;]+)=")
+_VALUE = re.compile(r"[^&\s]*[^&\s'\"<>:.,;)]|")
+"""The value of a parameter, without signs that may end it in a sentence."""
+_SECRET = re.compile(r"sig|token|passw|pwd|secret|credential|key|auth|jwt|^code$", re.IGNORECASE)
+"""The names of parameters that are struck out."""
 _OPTION = re.compile(r"signature|token|passw|secret|credential|account_key|connection_string", re.IGNORECASE)
 
 _known: set[str] = set()
@@ -47,11 +59,23 @@ def without_secrets(text: str) -> str:
     'https://host/a.xml: no answer'
     """
     if "://" in text:
-        text = _PARAMETER.sub(rf"\1{STRUCK}", _PASSWORD.sub(rf"\1{STRUCK}@", text))
+        text = _TOKEN.sub(rf"\1{STRUCK}@", _PASSWORD.sub(rf"\1{STRUCK}@", text))
+        text = "".join(_without_parameters(text))
     for value in _known:
         if value in text:
             text = text.replace(value, STRUCK)
     return text
+
+
+def _without_parameters(text: str) -> Iterator[str]:
+    """The parts of text, without the values of parameters that are secrets: in URLs within others too."""
+    done = 0
+    for parameter in _PARAMETER.finditer(text):
+        if parameter.start() >= done and _SECRET.search(unquote(parameter[1])):
+            yield f"{text[done : parameter.end()]}{STRUCK}"
+            value = _VALUE.match(text, parameter.end())
+            done = value.end() if value else parameter.end()
+    yield text[done:]
 
 
 def remember(options: Mapping[str, object]) -> None:

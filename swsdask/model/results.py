@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -264,8 +263,8 @@ class Result(Figures, Tables):
         """The leaderboard of every condition as tables of HTML, as notebooks show it."""
         found = self.board
         names = found.columns or found.measures
-        tables = (HTML.table(self._rows(HTML, names, each), escape(each)) for each in found.conditions)
-        return f"{''.join(tables)}<p><code>{escape(str(self.manifest.get('signature')))}</code></p>"
+        tables = (HTML.table(self._rows(HTML, names, each), HTML.plain(each)) for each in found.conditions)
+        return f"{''.join(tables)}<p><code>{HTML.plain(str(self.manifest.get('signature')))}</code></p>"
 
     def _tables(self, markup: Markup, measures: str | Iterable[str] | None, condition: str | None) -> Iterator[str]:
         """The leaderboard of a condition in a markup, or those of all, under their names if there are several."""

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.model.errors import SettingsError, without_formula
+from swsdask.model.errors import SettingsError, one_line, visible, without_formula
 from swsdask.model.trials import I32, I64, Bool
 
 
@@ -279,7 +279,10 @@ Rows = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Markup:
-    """A language of markup: how it writes any text (`plain`), how it emphasises, and a table of texts so written."""
+    """A language of markup: how it writes any text (`plain`), how it emphasises, and a table of texts so written.
+
+    Text is one line, and characters that act instead of being seen are escaped in it: ids and notes come from others.
+    """
 
     plain: Callable[[str], str]
     bold: Callable[[str], str]
@@ -297,12 +300,16 @@ _SIGNS = re.compile(r"[\\`*~<&|\[]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def _in_markdown(text: str) -> str:
-    return _SIGNS.sub(r"\\\g<0>", text)
+    return _SIGNS.sub(r"\\\g<0>", one_line(visible(text)))
 
 
 def _in_latex(text: str) -> str:
     """Return the text for a table; a [ at its beginning would be an argument of the row's end before it."""
-    return re.sub(r"^\[", "{[}", text.translate(_LATEX))
+    return re.sub(r"^\[", "{[}", one_line(visible(text)).translate(_LATEX))
+
+
+def _in_html(text: str) -> str:
+    return escape(one_line(visible(text)))
 
 
 def _markdown_table(rows: Rows, caption: str) -> str:
@@ -332,7 +339,7 @@ MARKDOWN = Markup(_in_markdown, "**{}**".format, _markdown_table)
 LATEX = Markup(_in_latex, r"\textbf{{{}}}".format, _latex_table)
 """The table needs the package booktabs."""
 
-HTML = Markup(escape, "<b>{}</b>".format, _html_table)
+HTML = Markup(_in_html, "<b>{}</b>".format, _html_table)
 
 
 Records = Sequence[Mapping[str, object]]

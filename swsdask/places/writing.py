@@ -38,7 +38,7 @@ MANIFEST = "manifest.json"
 """The file of a set of results that is moved last. Its entry `files` holds the fingerprints of the others."""
 
 _HIDDEN = ".swsdask-"
-_TEMPORARY = "swsdask-temporary-"
+_TEMPORARY = "swsdask-tmp-"
 _PROBE = ".probe-"
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.errors import counted
+from swsdask.model.errors import counted, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.tables import Row
@@ -136,17 +136,17 @@ def atom_feed(page: BoardPage) -> str:
     identity = f"urn:swsdask:{quote(page.name, safe='')}"
     entries = [
         f"<entry><id>{identity}:{night.number}</id>"
-        f"<title>{escape(f'{page.name}, night {night.number}: {summary(night)}')}</title>"
+        f"<title>{escape(visible(f'{page.name}, night {night.number}: {summary(night)}'))}</title>"
         f"<updated>{night.date}T00:00:00Z</updated><author><name>swsdask</name></author>"
         f"<link href={quoteattr(page_of(night) or 'index.html')}/>"
-        f"<summary>{escape(' '.join((*map(_told, night.moves[:20]), *night.gates)))}</summary></entry>"
+        f"<summary>{escape(visible(' '.join((*map(_told, night.moves[:20]), *night.gates))))}</summary></entry>"
         for night in reversed(page.nights[-SHOWN_NIGHTS:])
     ]
     return "\n".join(
         (
             '<?xml version="1.0" encoding="utf-8"?>',
             '<feed xmlns="http://www.w3.org/2005/Atom">',
-            f"<id>{identity}</id><title>{escape(page.name)}</title>",
+            f"<id>{identity}</id><title>{escape(visible(page.name))}</title>",
             f'<updated>{page.nights[-1].date}T00:00:00Z</updated><link rel="self" href="feed.xml"/>',
             *entries,
             "</feed>\n",

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -414,6 +415,47 @@ def test_the_fork_server_imports_nothing_from_the_working_directory_and_ends_wit
     # It returns when nobody has its output any more.
     subprocess.run([sys.executable, script], cwd=tmp_path, check=True, capture_output=True, timeout=60)
     assert not (tmp_path / "imported").exists()
+
+
+STARTED = """
+import os, sys
+from multiprocessing import get_context
+from swsdask.execution import fork_server
+
+if __name__ == "__main__":
+    fork_server.start()
+    child = get_context("forkserver").Process(target=int)
+    child.start()
+    child.join()
+    print(child.exitcode, flush=True)
+    {end}
+"""
+SWEEP = "from swsdask.places.writing import temporary_folder as made\nwith made(): pass"
+
+
+@pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
+@pytest.mark.parametrize("length", [0, 72 - len("/tmp/swsdask-12345678/")])
+def test_the_fork_server_leaves_no_folder_behind(length: int) -> None:
+    """However the command ends, and where the name of the temporary folder leaves little room for that of a socket."""
+    with tempfile.TemporaryDirectory(prefix="swsdask-", dir="/tmp") as place:
+        folder = Path(place, "t" * length)
+        folder.mkdir(exist_ok=True)
+        environ = {**os.environ, "TMPDIR": str(folder)}
+
+        def ended(end: str) -> tuple[int, str]:
+            script = Path(place, "script.py")
+            script.write_text(STARTED.format(end=end))
+            ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, env=environ)
+            left.append({path.name.rpartition("-")[0] for path in folder.iterdir() if path.name != "script.py"})
+            return ran.returncode, ran.stdout
+
+        left: list[set[str]] = []
+        assert ended("pass") == (0, "0\n")
+        assert ended("os.kill(os.getpid(), 9)") == (-9, "0\n")
+        if not length:
+            subprocess.run([sys.executable, "-c", SWEEP], check=True, env=environ)
+            assert [path.name for path in folder.iterdir()] == ["script.py"]
+            assert left == [set(), {"swsdask-tmp"}]
 
 
 def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:

@@ -242,7 +242,10 @@ def _fork_servers(parent: int) -> list[psutil.Process]:
 
 @contextmanager
 def _begun(place: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Begin Python programs, whose temporary folder is in `place`; kill what is left of them at the end."""
+    """Begin Python programs, whose temporary folder is in `place`; kill what is left of them at the end.
+
+    Processes that remove the semaphores of others when these have ended go on until they have done so.
+    """
     begun: list[subprocess.Popen[str]] = []
     (place / "tmp").mkdir(parents=True)
 
@@ -258,7 +261,8 @@ def _begun(place: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         left = [psutil.Process(each.pid) for each in begun if each.poll() is None]
         for process in [child for each in left for child in each.children(recursive=True)] + left:
             with suppress(psutil.Error):
-                process.kill()
+                if "resource_tracker" not in " ".join(process.cmdline()):
+                    process.kill()
         for each in begun:
             each.wait()
 
@@ -420,6 +424,7 @@ def _left(running: _Running, *, killed: bool) -> list[str]:
         subprocess.run([sys.executable, "-c", sweep], cwd=running.place, env=environ, check=True)
         sws.vacuum(running.place / "archive", older_than_s=-10)
     hidden = [path for path in running.place.rglob("*") if ".swsdask-" in path.name or path.name.endswith(".part")]
-    places = [running.place, *([running.cluster.file.parent] if running.cluster else [])]
-    temporary = [path for place in places for path in (place / "tmp").glob("swsdask-*")]
+    temporary = list((running.place / "tmp").iterdir())
+    if running.cluster is not None:  # which has files of Dask's own
+        temporary += (running.cluster.file.parent / "tmp").glob("swsdask-*")
     return sorted(str(path) for path in [*hidden, *temporary])

@@ -66,11 +66,11 @@ def test_the_temporary_archive_is_removed_after_workers_that_still_write(
     @contextmanager
     def slow_to_end(*_: object, **__: object) -> Iterator[Workers]:
         yield Workers()
-        (folder,) = tmp_path.glob("swsdask-temporary-*")
+        (folder,) = tmp_path.glob("swsdask-tmp-*")
         (folder / "late").write_text("rows")
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("swsdask.execution.open.open_executor", slow_to_end)
     assert sws.score(files.reference, "stwv", runs=files.run).table.num_rows
     sws.calibrate(files.reference, files.run)
-    assert not list(tmp_path.glob("swsdask-temporary-*"))
+    assert not list(tmp_path.glob("swsdask-tmp-*"))

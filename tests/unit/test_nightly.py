@@ -29,7 +29,7 @@ from swsdask.archive import local
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
-from swsdask.model.errors import ArchiveError, InputError, SettingsError
+from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import steps
 from swsdask.nightly.history import HOLDS_S, BusyError, History, board_page, night_lease, read_history
@@ -151,6 +151,7 @@ def test_board(three_nights: Path) -> None:
 
 
 NAMES = ("demo", 'a "name"\\of <two>\nlines & é')
+ACTS = "\x1b[31m\u202e"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -191,7 +192,7 @@ def test_metrics_are_open_metrics(three_nights: Path, name: str) -> None:
         assert float(took) > 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, ACTS])
 def test_the_feed_has_what_atom_requires(three_nights: Path, name: str) -> None:
     """RFC 4287, 4.1: ids are IRIs, all different; each entry has one title, time and author, and links to its page."""
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
@@ -199,7 +200,7 @@ def test_the_feed_has_what_atom_requires(three_nights: Path, name: str) -> None:
     atom = "{http://www.w3.org/2005/Atom}"
     root = ElementTree.fromstring(atom_feed(page))
     entries = root.findall(f"{atom}entry")
-    assert (root.tag, root.findtext(f"{atom}title"), len(entries)) == (f"{atom}feed", name, 3)
+    assert (root.tag, root.findtext(f"{atom}title"), len(entries)) == (f"{atom}feed", visible(name), 3)
     for each in (root, *entries):
         assert [len(each.findall(f"{atom}{one}")) for one in ("id", "title", "updated")] == [1, 1, 1]
         assert datetime.fromisoformat(each.findtext(f"{atom}updated", "")).tzinfo is not None

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import swsdask as sws
 from swsdask.cli import main
 from swsdask.model.errors import LONGEST, Problem, styled, visible, without_formula
 from swsdask.render.html import page
@@ -75,6 +76,17 @@ def test_ids_in_a_page() -> None:
     for data in text.split('<script type="application/json"')[1:]:
         content = json.loads(data[data.index(">") + 1 : data.index("</script>")])
         assert visible(json.dumps(content, ensure_ascii=False)) == json.dumps(content, ensure_ascii=False)
+
+
+def test_ids_and_notes_in_tables_for_papers_and_notebooks() -> None:
+    result = replace(three_systems(("good", "a\u202eb\nc", "weak")), notes=("a note on \x1b[31m",))
+    compared = replace(sws.compare(result, "atwv", replicates=50), notes=result.notes)
+    for each in (result, compared):
+        for text in (each._repr_html_(), each.to_markdown(), each.to_latex()):
+            assert visible(text) == text
+            assert "u202eb" in text
+            assert "b\nc" not in text
+    assert "a note on \\u001b[31m" in compared._repr_html_()
 
 
 def test_long_values_are_cut_in_messages() -> None:
