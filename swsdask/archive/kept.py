@@ -98,7 +98,7 @@ class _List:
 
     @cached_property
     def times(self) -> dict[str, float]:
-        """When each was changed last."""
+        """The time of the last change of each."""
         return self.storage.modified(self.folder)
 
     @cached_property

@@ -19,8 +19,8 @@ from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles, expect
 from swsdask.formats.in_memory import Table
 from swsdask.formats.reference.nist_xml import described, read_ecf, read_queries, spoken_encoding, texts_of
-from swsdask.formats.reference.reference_tables import read_documents, read_occurrences
 from swsdask.formats.reference.rttm import read_rttm
+from swsdask.formats.reference.table import read_documents, read_occurrences
 from swsdask.formats.runs.lines import CTM
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import ArchiveError, Problems

@@ -35,8 +35,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from swsdask.archive.protocols import Archive
-from swsdask.formats.reference.reference_tables import read_judgments
 from swsdask.formats.reference.rttm import GENDERS
+from swsdask.formats.reference.table import read_judgments
 from swsdask.kernels.rows import TRACK_BITS, place_rows
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource

@@ -391,7 +391,7 @@ Parts = local.OpenFile | Whole | Remote
 
 
 def _time_of(info: Mapping[str, object]) -> float:
-    """When a file was changed last, as the stores report it: local, memory, S3, others."""
+    """The time of a file's last change, by the name that its store gives it: local, memory, S3, others."""
     for name in ("mtime", "LastModified", "last_modified", "created", "updated"):
         reported = info.get(name)
         if isinstance(reported, datetime):

@@ -33,13 +33,13 @@ from swsdask.formats.find import (
     tables_in,
 )
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries, spoken_encoding
-from swsdask.formats.reference.reference_tables import (
+from swsdask.formats.reference.rttm import read_rttm
+from swsdask.formats.reference.table import (
     read_documents,
     read_judgments,
     read_occurrences,
     read_query_table,
 )
-from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.resources import read_resources
 from swsdask.model.errors import InputError, Problem, Problems, counted

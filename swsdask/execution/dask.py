@@ -264,7 +264,7 @@ class _FutureWatch:
         self._silence_s = max(patience_s, ANSWER_S)
         self._well = time.monotonic()
         self._heard: dict[str, tuple[float, float]] = {}
-        """When each worker was last heard of, by the scheduler's clock; since when that has not changed, by ours."""
+        """The time of each worker's last sign of life, by the scheduler's clock, and of its arrival here, by ours."""
 
     def next_of(self, ended: SimpleQueue[Future[object]]) -> Future[object]:
         while True:

@@ -310,7 +310,7 @@ class ReferenceFiles:
     """The files of a reference: what was evaluated, spoken and searched, as paths or URLs.
 
     They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
-    (`formats.reference.reference_tables`). A `lexicon` and a `vocabulary` say more of the queries
+    (`formats.reference.table`). A `lexicon` and a `vocabulary` say more of the queries
     (`formats.reference.nist_xml`).
     """
 

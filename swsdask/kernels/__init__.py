@@ -11,7 +11,7 @@ ADDRESSES = 832 << 20
 """The least address space: libraries and kernels leave enough of it for a small evaluation."""
 
 THREADS = 5
-"""How many threads a process has at least: those of Arrow are started beside this one."""
+"""The least number of threads of a process: those of Arrow are started beside this one."""
 
 check_addresses(ADDRESSES, "the command with its kernels")
 check_threads(THREADS, "the command with its kernels")

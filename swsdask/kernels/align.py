@@ -82,7 +82,7 @@ class Occurrences(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What is maximised: the objective, and the range of scores that score congruence is scaled by."""
+    """The objective to maximise, and the range of scores that score congruence is scaled by."""
 
     by_score: bool
     lowest: float
@@ -330,7 +330,7 @@ _NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
 
 
 _NO_CODE = 1 << 40
-"""What no column of codes holds, whatever bytes it has."""
+"""A value that no column of codes holds, whatever bytes it has."""
 
 
 @kernel(_NEAR)

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, how they are compiled once, and the types of their signatures.
+"""Kernels: the folder that they are kept in, their compilation by one process, the types of their signatures.
 
 numba checks only the file of a cached function for changes. Kernels call those of other files, so each version of the
 sources, of the software beneath them and of the processor has a folder of its own: code that was compiled from another
@@ -488,7 +488,7 @@ def part(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]]
     """Make a function a part of the kernels that call it. It is not kept apart from them, nor is it for Python.
 
     For arguments of the types of a signature it is compiled once. Without one it is compiled for all types that it is
-    given: once for a number, and again for every number that stands in a call.
+    given: once for a number, and again for every number that is written in a call.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,10 +1,10 @@
 """Levenshtein distances of sequences of labels, bit-parallel, and their histogram over all pairs of types.
 
-The columns of the distance matrix are kept as bits that tell where it rises and falls by one, 64 rows to a word:
+The columns of the distance matrix are kept as bits that mark where it rises and falls by one, 64 rows to a word:
 Myers, "A fast bit-vector algorithm for approximate string matching based on dynamic programming", J. ACM 46 (1999), in
 the form for distances of whole strings and of several words of Hyyrö, "A bit-vector algorithm for computing Levenshtein
 and Damerau edit distances", Nordic J. Computing 10 (2003). Up to `LANES` patterns of one word each are compared with a
-text at once, which the compiler does in vectors; longer patterns take several words. The masks that tell where a label
+text at once, which the compiler does in vectors; longer patterns take several words. The masks that mark where a label
 occurs in a pattern are made once per pattern.
 """
 
@@ -31,7 +31,7 @@ _TOP = np.uint64(WORD - 1)
 class Types(NamedTuple):
     """Sides of pairs as types: side s has the types bounds[s]:bounds[s + 1], those of at most `WORD` labels first.
 
-    Type t is the sequence first[t]:last[t] of labels; entries[t]:entries[t + 1] of `slot`, `number` tell how often the
+    Type t is the sequence first[t]:last[t] of labels; entries[t]:entries[t + 1] of `slot`, `number` count how often the
     side has it in which slots. All int64.
     """
 

@@ -3,7 +3,7 @@
 Entries are fragments of one class in one fold, each with its phones. Entries that read alike, that is with the same
 labels and the same room for windows, are one row; rows of one class and fold are one group. What two strings have in
 common depends on their rows only, so it is found once per pair of rows, and no pair of strings is enumerated; that two
-entries are far enough apart is told from the ends of a row, and looked at pair by pair only where all entries of a row
+entries are far enough apart follows from the ends of a row, and is checked pair by pair only where all entries of a row
 are close to another. Sets of windows are bit masks per start: bit L - 1 is the window of L phones.
 
 A set of pairs of windows is kept without one entry per pair. Windows of equal length that start at phones i <= j lie on
@@ -116,7 +116,7 @@ def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) 
 
 @part()
 def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, mask: U32, other_mask: U32) -> None:
-    """As `_common`, of two entries of one file, without the windows that overlap the one they face; added to masks."""
+    """Do as `_common` for two entries of one file; windows that overlap the one they face are left out."""
     label, room, first, other_first = entries.label, entries.room, entries.first[one], entries.first[other]
     at, other_at = entries.at[one], entries.at[other]
     m, n = entries.at[one + 1] - at, entries.at[other + 1] - other_at

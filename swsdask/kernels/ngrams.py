@@ -4,7 +4,7 @@ N-grams are not compared in pairs: groups of equal ones are refined by their nex
 occur twice in a fold without overlap.
 
 A sequence is a range of rows of one column of labels. It is found by its hash and compared label by label, so two that
-share a hash are still told apart. A table of sequences is `slots` int32 [a power of two, at least twice as many], -1
+share a hash are still distinguished. A table of sequences is `slots` int32 [a power of two, at least twice as many], -1
 where empty, and where its entries are: columns `entry_first`, `entry_last` int64.
 """
 
@@ -47,7 +47,7 @@ def trigrams(label: I32, room: U8, n_labels: int) -> I64:
 
 @kernel(int32[::1](column(int32), column(uint8), int64, int64, int64))
 def starts_within(label: I32, room: U8, n_labels: int, low: int, high: int) -> I32:
-    """Where trigrams `low` <= id < `high` start, ascending int32."""
+    """The starts of trigrams `low` <= id < `high`, ascending int32."""
     found = np.empty(len(label), np.int32)
     n = 0
     for start in range(len(label)):

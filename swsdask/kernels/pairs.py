@@ -80,7 +80,7 @@ def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, c
     """Write the next overlapping pairs of rows to `found` int64 [3, room], with the product each is of: how many.
 
     Side s has the rows bounds[s]:bounds[s + 1] of `times`, by begin. A product is the pairs of a row of side `lefts`
-    with one of another side `rights`, or of two rows of one side. `cursor` int64 [4], zeros at first, tells where to go
+    with one of another side `rights`, or of two rows of one side. `cursor` int64 [4], zeros at first, says where to go
     on; it is at its end if fewer than `room` pairs are written. A product is gone through by the left side's rows, each
     with those of the right side that begin no earlier, then by the right side's with those that begin later.
     """

@@ -22,7 +22,7 @@ from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel, pa
 from swsdask.model.trials import F64, I8, I16, I32, I64, Bool
 
 TRACK_BITS = 32
-"""How many bits the time has in (document, channel, time) in one integer."""
+"""The number of bits of the time in (document, channel, time) in one integer."""
 
 _FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS = np.array([30, 27, 31, 32], np.uint64)
@@ -125,7 +125,7 @@ def sum_of_hashes(
 ) -> np.uint64:
     """The total times `factor`, and a row's hash added, for one row after the other: modulo 2^64.
 
-    `query_hash` and `document_hash` are the hashes of the ids that codes stand for, `score` the bits of scores.
+    `query_hash` and `document_hash` are the hashes of the ids that codes represent, `score` the bits of scores.
     """
     for row in range(len(query)):
         value = _mix(query_hash[query[row]] + document_hash[document[row]])
@@ -137,7 +137,7 @@ def sum_of_hashes(
 
 
 OUT, IN = range(2)
-"""Where a row lies: not inside an excerpt, or inside (see `place_rows`)."""
+"""The place of a row: not inside an excerpt, or inside (see `place_rows`)."""
 
 
 @inlined(int64(int64, int64, int64), **NOTHING_NEW)
@@ -170,7 +170,7 @@ def place_rows(
     end: NDArray[np.int64],
     place: NDArray[np.int8],
 ) -> None:
-    """Where each row lies, in `place`, among `begins`, `reaches` and `added` of `archive.reference_tables.Excerpts`.
+    """Write each row's `place` among `begins`, `reaches` and `added` of `archive.reference_tables.Excerpts`.
 
     A row that ends where its excerpt does has 1 more if begin + duration in doubles lies above the end, and 2 more if
     it lies above that of the excerpt.
@@ -416,7 +416,7 @@ def best_threshold(
 
 @kernel(several(int64[::1], float64[::1])(column(boolean)), error_model="numpy")
 def pooled_shares(target: Bool) -> tuple[I64, F64]:
-    """Where each block after pooling adjacent violators begins, and its share of targets; trials one by one, in order.
+    """The begin and the share of targets of each block after pooling adjacent violators; trials one by one, in order.
 
     Blocks are joined unless the share rises, and the joined share is the lower one moved towards the upper by the
     upper's part of the trials, in floating point.

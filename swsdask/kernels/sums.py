@@ -200,7 +200,7 @@ def window_sums(weights: F64, table: F64, begins: I64) -> F64:
 
 
 SUMS = 8
-"""How many sums a bin has."""
+"""The number of sums of a bin."""
 
 POSITION = 42
 """The low bits of a float that are the position in its bin: a binade has 2^(52 - 42) bins."""

@@ -37,7 +37,7 @@ from swsdask.kernels.text import (
 )
 
 SYSTEM, QUERY, DOCUMENT, CHANNEL, START, DURATION, END, SCORE, DECISION, OTHER = range(10)
-"""What a value of a line is. The first three are ids."""
+"""The meaning of a value of a line. The first three are ids."""
 
 POSITION, ROWS, ENTRIES, STATE_SIZE = range(4)
 """The places in `state`: the byte to go on from, filled rows of the columns, and entries of the dictionary."""

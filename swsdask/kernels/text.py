@@ -9,7 +9,7 @@ A score is the float64 nearest to the text, halves to even, which is what Python
 - m <= 2**53 and |e| <= 22: m and 10**|e| are floats exactly, so one multiplication or division rounds once
   (W. D. Clinger, "How to read floating point numbers accurately", PLDI 1990).
 - m < 2**64 and -22 <= e <= 0: the integer division of m by 10**-e is carried to 54 bits or more, and its remainder
-  tells how to round.
+  says how to round.
 - anything else is left to the caller.
 
 A time is m * 10**(e + 4) ticks of 0.1 ms, rounded half to even.
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel, part
 
 MAX_DIGITS = 19
-"""As many digits, after leading zeros, as a uint64 mantissa always holds."""
+"""The number of digits, after leading zeros, that a uint64 mantissa always holds."""
 
 TEXT = column(uint8)
 """The type of text: bytes that a kernel only reads."""
@@ -90,7 +90,7 @@ def _load(typing: object, text: Any, at: Any) -> Any:  # noqa: ARG001
 
 @intrinsic
 def _trailing_zeros(typing: object, word: Any) -> Any:  # noqa: ARG001
-    """How many of the lowest bits of an integer that is not 0 are 0."""
+    """The number of the lowest bits that are 0 of an integer that is not 0."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:  # noqa: ARG001
         return builder.cttz(given[0], context.get_constant(types.boolean, True))
@@ -121,7 +121,7 @@ def marked(word: np.uint64, eight: np.uint64) -> np.uint64:
 
 @inlined()
 def marked_below(word: np.uint64, eight: np.uint64) -> np.uint64:
-    """As `marked`, of the bytes below those of another word, which are at most 128."""
+    """Do as `marked` for the bytes below those of another word, which are at most 128."""
     return (word - eight) & ~word & _HIGHEST_BITS
 
 
@@ -171,7 +171,7 @@ def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64) -> tuple
 
 @part()
 def _significant(text: NDArray[np.uint8], at: int, end: int) -> int:
-    """How many digits of text[at:end] there are behind leading zeros."""
+    """The number of digits of text[at:end] behind leading zeros."""
     digits = 0
     for place in range(at, end):
         if text[place] != POINT and (digits > 0 or text[place] != ZERO):
@@ -338,7 +338,7 @@ def read_ticks(
 
 
 NO_ROOM = -1
-"""What `encode` returns where an entry is new and there is no room for it."""
+"""The value that `encode` returns where an entry is new and there is no room for it."""
 
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """2**64 over the golden ratio, odd."""
@@ -404,7 +404,7 @@ def encode_text(
     ends: NDArray[np.int64],
     arena: NDArray[np.uint8],
 ) -> int:
-    """As `encode`, of a whole text that has `PADDING` bytes behind it."""
+    """Do as `encode` for a whole text that has `PADDING` bytes behind it."""
     size = len(text) - PADDING
     key = _NONE
     at = 0
@@ -430,7 +430,7 @@ def fill_slots(entries: int, hashes: NDArray[np.uint64], slots: NDArray[np.int32
 _DIGIT, _LETTER = 4, 14
 _CODES = 15
 _CHARACTERS = 16
-"""As many characters, each of `_CODES`, as an integer below the bits of inf holds."""
+"""The number of characters, each of `_CODES`, that an integer below the bits of inf holds."""
 
 
 @part()

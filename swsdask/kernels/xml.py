@@ -7,7 +7,7 @@ values. A row has all its attributes (the decision may be absent, if it is from 
 of them; it may have others, which are passed over, under names in ASCII that have to do with no namespace.
 
 In front of anything else `scan_rows` stops, and leaves it to the caller, who is the only judge of what is not ordinary.
-The functions below it return where they came to, or `STOP` if what stands there is not ordinary: they decide nothing,
+The functions below it return where they came to, or `STOP` if what they find is not ordinary: they decide nothing,
 and report no problem. `text` is uint8 with `LOOKAHEAD` bytes of 0 behind it, so that no loop needs to ask where it
 ends.
 """
@@ -79,11 +79,11 @@ _IN_NAME = np.array([c < 128 and (chr(c).isalnum() or chr(c) in "_-.") for c in 
 """Bytes of names in ASCII without a colon. What is below `A` cannot be the first."""
 
 _LONGEST = 1024
-"""How many bytes an ordinary row has up to the end of an attribute beyond those of the format."""
+"""The number of bytes that an ordinary row has, up to the end of an attribute, beyond those of the format."""
 
 _NOT_PLAIN = (LESS, ord("&"), 0xEF)
 _PLAIN = np.array([c >= BLANK and c not in _NOT_PLAIN for c in range(256)])
-"""Bytes that stand for themselves in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
+"""Bytes that mean themselves in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
 
 _LARGEST_POWER = 308
 """Any number below 10**308 is finite as a float."""
@@ -99,7 +99,7 @@ def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str,
 
 @inlined()
 def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
-    """Where `word` ends if it stands at `at`, else STOP."""
+    """The end of `word` if it is at `at`, else STOP."""
     for offset in range(len(word)):
         if text[at + offset] != word[offset]:
             return STOP
@@ -108,7 +108,7 @@ def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
 
 @inlined(int64(TEXT, int64, uint8[:, ::1], int64), **NOTHING_NEW)
 def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], number: int) -> int:
-    """Where word `number` ends if it stands at `at`, else STOP."""
+    """The end of word `number` if it is at `at`, else STOP."""
     offset = 0
     while words[number, offset] != 0:
         if text[at + offset] != words[number, offset]:
@@ -119,7 +119,7 @@ def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], numbe
 
 @inlined()
 def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The first byte from `at` on that is no blank, and how many lines end before it."""
+    """The first byte from `at` on that is no blank, and the number of lines that end before it."""
     lines = 0
     while True:
         byte = text[at]
@@ -134,7 +134,7 @@ def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 @inlined()
 def _value_begin(text: NDArray[np.uint8], at: int) -> int:
-    """Where the value begins if an equals sign and a quote stand at `at`, else STOP."""
+    """The begin of the value if an equals sign and a quote are at `at`, else STOP."""
     if text[at] == EQUALS and (text[at + 1] == QUOTE or text[at + 1] == APOSTROPHE):
         return at + 2
     return STOP
@@ -154,7 +154,7 @@ def _value_end(text: NDArray[np.uint8], begin: int) -> int:
 
 @inlined()
 def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """Which attribute of a row is named at `at`, and where its name ends (STOP: none)."""
+    """The attribute of a row that is named at `at`, and the end of its name (STOP: none)."""
     word = word_at(text, at)
     if first_bytes(word, 4) == _FILE_NAME:
         return _FILE, at + 4
@@ -171,7 +171,7 @@ def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 @part()
 def _name_end(text: NDArray[np.uint8], begin: int) -> int:
-    """Where the name at `begin` ends, STOP if none stands there."""
+    """The end of the name at `begin`, STOP if there is none."""
     if text[begin] < UPPER_A:
         return STOP
     at = begin
@@ -182,7 +182,7 @@ def _name_end(text: NDArray[np.uint8], begin: int) -> int:
 
 @part()
 def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
-    """Where an attribute at `at` ends that means nothing here, else STOP.
+    """The end of an attribute at `at` that means nothing here, else STOP.
 
     `tag` is where the row's attributes begin, all of which are read up to `at`: none of them may have the same name.
     """
@@ -206,7 +206,7 @@ def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
 
 @part()
 def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uint8]) -> int:
-    """Where a row ends whose tag is closed at `at` and whose end tag is right behind it; or where an attribute ends
+    """The end of a row whose tag is closed at `at` and whose end tag is right behind it; or that of an attribute
     that means nothing here (see `_after_other`); else STOP.
     """
     if text[at] == GREATER:
@@ -219,7 +219,7 @@ def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uin
 
 @inlined()
 def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
-    """Where the time at `begin` ends (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
+    """The end of the time at `begin` (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
     if at < 0 or (negative and digits > 0):
         return STOP, 0, 0
@@ -231,7 +231,7 @@ def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
 
 @inlined()
 def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
-    """Where the score at `begin` ends (STOP if it may be infinite), its value, and whether that is still to be read."""
+    """The end of the score at `begin` (STOP if it may be infinite), its value, and whether that is still to be read."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
     if at < 0:
         return STOP, 0.0, False
@@ -243,7 +243,7 @@ def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
 
 @inlined()
 def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
-    """Where the channel at `begin` ends (STOP unless it is 0 to 127 in one to three digits), and the channel."""
+    """The end of the channel at `begin` (STOP unless it is 0 to 127 in one to three digits), and the channel."""
     at = begin
     channel = 0
     while at - begin < 3 and text[at] >= ZERO and text[at] <= NINE:
@@ -256,7 +256,7 @@ def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
 
 @inlined()
 def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
-    """Where the decision at `begin` ends (STOP unless it is YES or NO), and the decision."""
+    """The end of the decision at `begin` (STOP unless it is YES or NO), and the decision."""
     word = word_at(text, begin)
     is_yes = first_bytes(word, 3) == _YES
     if not is_yes and first_bytes(word, 2) != _NO:
@@ -266,7 +266,7 @@ def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
 
 @inlined()
 def _scan_file(text: NDArray[np.uint8], begin: int, quote: int) -> tuple[int, np.uint64]:
-    """Where the value at `begin` ends, at a quote or before what is not plain, and its hash."""
+    """The end of the value at `begin`, at a quote or before what is not plain, and its hash."""
     key = _NOTHING
     at = begin
     while True:

@@ -7,9 +7,9 @@ is raised; `counted` writes numbers of things in sentences.
 Text that is shown or kept: secrets are struck out, and characters that act instead of being seen are escaped.
 
 A URL may carry a password (`https://user:password@host/`) or, as presigned URLs do, a signature or a token in its query
-string. Errors strike out secrets when they are made, and so does whatever keeps the name of a file. Where signs that a
-URL must write as %40 or %2F stand in a password as they are, everything up to the last @ is taken for it: rather too
-much is struck out than too little.
+string. Errors strike out secrets when they are made, and so does whatever keeps the name of a file. Where a
+password has signs that a URL must write as %40 or %2F, everything up to the last @ is taken for it: rather too much is
+struck out than too little.
 
 Ids, file names and attributes come from others. A terminal obeys some characters (ESC, U+009B), and some make a line
 read otherwise than it is stored (U+202E).

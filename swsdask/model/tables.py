@@ -197,7 +197,7 @@ def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
                 kept = own if kept is None else kept & own
         else:
             parts.append(batch if kept is None else batch.filter(pa.array(kept)))
-    return pa.Table.from_batches(parts, table.schema).combine_chunks()
+    return pa.Table.from_batches(parts, table.schema)
 
 
 def _among(column: pa.Array, wanted: Set[str]) -> Bool | bool:

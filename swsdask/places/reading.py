@@ -391,7 +391,7 @@ def _tag(info: Mapping[str, object]) -> str | None:
 
 
 def _changed(info: Mapping[str, object]) -> list[float]:
-    """When a file was changed, in seconds since 1970, and when the state of a local one was; empty if nothing says."""
+    """The times, in seconds since 1970, of the last change of a file and of a local one's state; empty if unknown."""
     said = [next((info[name] for name in _TIMES if info.get(name) is not None), None)]
     if "ino" in info:  # Of local files fsspec calls so the time at which their state changed.
         said.append(info["created"])

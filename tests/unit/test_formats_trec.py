@@ -9,7 +9,7 @@ import pytest
 import pytrec_eval
 
 import swsdask as sws
-from swsdask.formats.reference.reference_tables import read_judgments
+from swsdask.formats.reference.table import read_judgments
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
 

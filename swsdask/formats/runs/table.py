@@ -4,7 +4,7 @@ The first line of a table names its columns, in any order: `query`, `document`, 
 `system` (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times
 are in seconds; where there are both, `duration` counts and `end` is ignored. A table without times is of document
 trials, and its documents keep their names; so do those of a table with a column `relevance`, of judged documents (see
-`formats.reference.reference_tables`). A column may have the name of NIST's XML instead, such as `kwid` or `tbeg`
+`formats.reference.table`). A column may have the name of NIST's XML instead, such as `kwid` or `tbeg`
 (`OTHER_NAMES`). Other columns are ignored; the header's attribute `ignored_columns` names them.
 
 A line of JSON lines is an object with the same names; the keys of the first line are the columns, and a later line has
