@@ -17,11 +17,13 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import date
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import fsspec
 
@@ -29,6 +31,7 @@ from swsdask.archive import local
 from swsdask.archive.kept import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
+from swsdask.execution import fork_server
 from swsdask.nightly.history import BusyError
 from swsdask.nightly.settings import NightlyEvaluation, load_nightly
 from swsdask.nightly.steps import run_night
@@ -40,6 +43,8 @@ ON_DISK = ("write_whole", "link_new", "replace", "sync", "remove")
 IN_STORE = ("write_temporary", "write_all", "write_new", "replace", "remove")
 
 WORKED, NOTHING, BUSY, FAILED = range(4)
+
+_PROCESSES = get_context("forkserver")
 
 SECOND = date(2020, 1, 2)
 """The date of the night that is disturbed."""
@@ -157,21 +162,26 @@ def killed_at(place: Place, operation: int) -> Iterator[list[str]]:
             setattr(holder, name, function)
 
 
-def apart(work: Callable[[], int]) -> int:
-    """Begin to do something in a process of its own, whose exit code it is."""
-    process = os.fork()
-    if process == 0:
-        code = FAILED
-        try:
-            code = work()
-        finally:
-            os._exit(code)
+def apart(folder: Path, place: Place, operation: int | None = None) -> BaseProcess:
+    """Begin a night in a process of its own, which ends with its code, or is killed at an operation.
+
+    It is not forked from this process, which may have connections to a store: two processes would read from them.
+    """
+    fork_server.start()
+    process = _PROCESSES.Process(target=_night_apart, args=(folder, place, operation))
+    process.start()
     return process
 
 
-def ended(process: int) -> int:
+def _night_apart(folder: Path, place: Place, operation: int | None) -> NoReturn:
+    with nullcontext() if operation is None else killed_at(place, operation):
+        sys.exit(night(folder))
+
+
+def ended(process: BaseProcess) -> int | None:
     """The exit code of a process; minus the number of the signal that killed it."""
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    process.join()
+    return process.exitcode
 
 
 @dataclass(frozen=True)
@@ -192,12 +202,7 @@ def cut(folder: Path, place: Place) -> Cut:
         assert night(folder) == WORKED
     expected = place.state()
     place.become(pristine)
-
-    def halfway() -> int:
-        with killed_at(place, len(operations) // 2):
-            return night(folder)
-
-    assert ended(apart(halfway)) == -signal.SIGKILL
+    assert ended(apart(folder, place, len(operations) // 2)) == -signal.SIGKILL
     return Cut(asked_of(folder), place, place.contents(), expected)
 
 
@@ -225,22 +230,18 @@ def main(kills: int | None, races: int, url: str | None = None, seed: int = 0) -
         n_operations = len(operations)
         kills = n_operations if kills is None else kills
 
-        def kill(operation: int) -> int:
-            with killed_at(place, operation):
-                return night(folder)
-
         chance = random.Random(seed)
         chosen = [*range(n_operations)] if kills >= n_operations else sorted(chance.sample(range(n_operations), kills))
         for operation in [*chosen, *(chance.randrange(n_operations) for _ in range(kills - len(chosen)))]:
             place.become(pristine)
-            first = ended(apart(lambda number=operation: kill(number)))
-            second = ended(apart(lambda: night(folder)))
+            first = ended(apart(folder, place, operation))
+            second = ended(apart(folder, place))
             found = differing(expected, place.state())
             if first != -signal.SIGKILL or second not in (WORKED, NOTHING) or found:
                 wrong.append(f"killed at {operation} ({operations[operation]}): {first}, then {second}: {found}")
         for race in range(races):
             place.become(pristine)
-            codes = sorted(ended(process) for process in [apart(lambda: night(folder)) for _ in range(2)])
+            codes = sorted(ended(process) or WORKED for process in [apart(folder, place) for _ in range(2)])
             found = differing(expected, place.state())
             if codes not in ([WORKED, BUSY], [WORKED, NOTHING]) or found:
                 wrong.append(f"race {race}: {codes}: {found}")
