@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
+@cache
 def environment() -> Environment:
-    """The templates. Their text is escaped and visible, their JSON has no NaN, and they can call `counted`."""
+    """The templates, each compiled once. Text is escaped and visible, JSON has no NaN; they can call `counted`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # A table in a terminal needs none of it.
 
     made = Environment(
