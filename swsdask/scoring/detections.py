@@ -6,12 +6,13 @@ A task is a few cells; all statistics of a round are counted from the same trial
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from graphlib import TopologicalSorter
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -40,6 +41,10 @@ proportion: by the model in tests/bench/simulate_cluster.py, 1,000 workers would
 
 ROWS_PER_CELL = 500_000
 """The maximum size of a cell: a row group, which is read without a copy, into memory that was just released."""
+
+HELD_BYTES = 128 << 20
+"""The memory, for each worker, of what later rounds of a group need, where workers share the memory of this process.
+To read scores again takes a tenth of the time in which a large archive is scored from a disk, more from a store."""
 
 ROWS_AHEAD = 1_000_000
 MOST_AHEAD = 16
@@ -107,10 +112,14 @@ class NoDetections:
 
 
 class HeldCell:
-    """A small cell whose detections stay in memory once they are read, for the rounds after it."""
+    """A cell whose detections stay in memory once they are read, for later rounds: all that was read, or `names` of it.
 
-    def __init__(self, cell: Cell) -> None:
+    Where rows have an order in files, scores read with it are other ones than without (`archive.cells`).
+    """
+
+    def __init__(self, cell: Cell, names: Collection[str] | None = None) -> None:
         self._cell = cell
+        self._names = names
         self._held: Detections | None = None
         self._sound = False
         self.system, self.rows, self.source, self.parts = cell.system, cell.rows, cell.source, cell.parts
@@ -121,10 +130,8 @@ class HeldCell:
         return self._held is None and self._cell.is_distant
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
-        """The named columns, read if the last read had not all of them, or an order that is not requested now, or if
-        it was without the check that is requested now.
-
-        Where rows have an order in files, scores read with it are other ones (`archive.cells.without_signed_zeros`).
+        """The named columns, read if not all of them are held, or with an order that is not requested now, or without
+        the check that is requested now.
         """
         held = self._held
         if (
@@ -133,14 +140,22 @@ class HeldCell:
             or (held.position is not None and "position" not in columns)
             or (checked and not self._sound)
         ):
-            held = self._held = self._cell.read(columns, checked=checked)
+            held = self._cell.read(columns, checked=checked)
             self._sound = checked
-        return Detections(**{name: getattr(held, name) for name in {"query", "score", *columns}})
+            if self._names is None:
+                self._held = held
+            elif held.position is None or "position" in self._names:
+                self._held = _only(held, self._names)
+        return _only(held, columns)
 
     def confirm(self, columns: Sequence[str]) -> None:
         """Remember that what is held has been found sound."""
         self._sound = True
         self._cell.confirm(columns)
+
+
+def _only(detections: Detections, names: Collection[str]) -> Detections:
+    return Detections(**{name: getattr(detections, name) for name in {"query", "score", *names}})
 
 
 Cells = Callable[[str, int], Iterable[Cell]]
@@ -250,10 +265,7 @@ class Round:
 
     def columns(self, system: str, reference: Reference) -> list[str]:
         """The columns of detections that the statistics of a system need."""
-        prepared = self.prepared[system]
-        aligned = reference.groups_by_alignment or any(statistic.aligned for statistic in prepared)
-        of_detections = (name for s in prepared if issubclass(s, OfDetections) for name in s.columns_for(reference))
-        return list(dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections]))
+        return _columns(self.prepared[system], reference)
 
     def checks(self, system: str, reference: Reference) -> bool:
         """Whether counting goes through all rows of a system, so that no other look at them is needed.
@@ -268,6 +280,12 @@ class Round:
     def _needed(cls, scores: Mapping[str, ScoreRange], needed: Mapping[str, Found]) -> Self:
         prepared = {system: of for system, of in needed.items() if of}
         return cls({system: scores[system] for system in prepared}, prepared)
+
+
+def _columns(statistics: Collection[type[Statistic]], reference: Reference) -> list[str]:
+    aligned = reference.groups_by_alignment or any(statistic.aligned for statistic in statistics)
+    of_detections = (name for s in statistics if issubclass(s, OfDetections) for name in s.columns_for(reference))
+    return list(dict.fromkeys([*trial_columns(reference.rule, reference.n_groups, aligned), *of_detections]))
 
 
 def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...]]:
@@ -292,7 +310,9 @@ def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...
 class DetectionSource:
     """Runs, which have `cells`, under a reference; it counts `statistics` of them, and knows no measure.
 
-    What is `kept` in the archive is not counted, what is counted is kept.
+    What is `kept` in the archive is not counted, what is counted is kept. Where workers share the memory of this
+    process, what later rounds need of a group, but for alignment, is held as far as there is room; a group is not much
+    larger.
     """
 
     def __init__(
@@ -312,6 +332,14 @@ class DetectionSource:
         self._executor = executor
         self._rows_per_task = rows_per_task
         self._kept = kept
+        later = [each for each in chain(*self.rounds[1:]) if not each.aligned]
+        self._later = _columns(later, reference)
+        self._room = 0
+        if executor.shares_memory and later:
+            self._room = executor.workers * HELD_BYTES // sum(_BYTES[name] for name in self._later)
+            self.enough = min(self.enough, max(self._room, executor.workers * FEW_ROWS))
+        self._group: list[str] = []
+        self._held: dict[str, list[Cell]] = {}
 
     def plan(self, group: Sequence[Run], statistics: Sequence[Kind], found: Mapping[str, Found]) -> Plan | None:
         """The round of the runs that need one of `statistics`."""
@@ -321,9 +349,32 @@ class DetectionSource:
         known = {} if self._kept is None else self._kept.read(this.prepared)
         left = this.without(known) if known else this
         needing = [run for run in group if run.system in left.prepared]
-        work = tasks(self._cells, needing, self._executor.workers, self._rows_per_task)
+        is_last = tuple(statistics) == tuple(self.rounds[-1])
+        self._hold([run.system for run in group], [] if is_last else [run.system for run in needing])
+        work = tasks(self._cells_of, needing, self._executor.workers, self._rows_per_task)
         keep = None if self._kept is None else partial(self._kept.write, left.prepared)
         return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, keep)
+
+    def _hold(self, group: list[str], systems: Sequence[str]) -> None:
+        """Hold the cells of some systems, as many as there is room for, and none of another group any more."""
+        if group == self._group:
+            return
+        self._group, self._held = group, {}
+        room = self._room
+        for system in systems:
+            cells = self._held[system] = []
+            for cell in self._cells(system, min(self._rows_per_task, ROWS_PER_CELL)):
+                room -= cell.rows
+                is_held = isinstance(cell, HeldCell) or room < 0
+                cells.append(cell if is_held else HeldCell(cell, self._later))
+            if room < 0:
+                break
+
+    def _cells_of(self, system: str, rows: int) -> Iterable[Cell]:
+        return self._held[system] if system in self._held else self._cells(system, rows)
+
+
+_BYTES = {field.name: field.type.bit_width // 8 for field in DETECTION_COLUMNS}
 
 
 def _of_cell(cell: Cell, columns: Sequence[str], detections: Detections, reference: Reference, this: Round) -> Found:

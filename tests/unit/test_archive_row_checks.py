@@ -122,5 +122,8 @@ def test_rows_that_counting_goes_through_are_checked_by_nobody_else(
         assert rows_checked(folder, COUNTED) == 0
         assert rows_checked(folder, READ) == rows
     monkeypatch.setattr(detections, "FEW_ROWS", 1)
+    for folder in (sample.folder, unhashed):
+        assert rows_checked(folder, COUNTED) == 0
+    monkeypatch.setattr(detections, "HELD_BYTES", 0)
     assert rows_checked(sample.folder, COUNTED) == 0
     assert rows_checked(unhashed, COUNTED) == rows, "in the second round: nothing says that it reads the same bytes"

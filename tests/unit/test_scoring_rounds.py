@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from graphlib import CycleError
 from typing import Any
 
@@ -80,8 +81,8 @@ class Asked:
 
     is_distant = False
 
-    def __init__(self, error: Exception | None = None) -> None:
-        self.system, self.rows, self.source = "sys", len(ROWS), "part-0.parquet"
+    def __init__(self, error: Exception | None = None, system: str = "sys") -> None:
+        self.system, self.rows, self.source = system, len(ROWS), "part-0.parquet"
         self.parts = (self.rows,)
         self.columns: list[set[str]] = []
         self.error = error
@@ -102,30 +103,71 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdask.scoring.detections.FEW_ROWS", 1)
 
 
-def run(cell: Any, *measures: str) -> None:
-    archive = engines.CellArchive((engines.run_of("sys", ROWS),), {"sys": [cell]})
-    score_archive(archive, ["sys"], REFERENCE, select(measures or None), engines.settings(), SerialExecutor())
+class Apart(SerialExecutor):
+    """An executor whose tasks do not see what earlier ones held."""
+
+    shares_memory = False
+
+
+def run(*cells: Any, measures: tuple[str, ...] = (), executor: SerialExecutor | None = None) -> Any:
+    systems = [cell.system for cell in cells]
+    archive = engines.CellArchive(
+        tuple(engines.run_of(each, ROWS) for each in systems), {cell.system: [cell] for cell in cells}
+    )
+    families = select(measures or None)
+    return score_archive(archive, systems, REFERENCE, families, engines.settings(), executor or SerialExecutor())
 
 
 @pytest.mark.usefixtures("few_rows")
 def test_the_second_round_reads_only_what_scores_need() -> None:
     cell = Asked()
-    run(cell, "mtwv", "map")
+    run(cell, measures=("mtwv", "map"), executor=Apart())
     first, second = cell.columns
     assert first == {"query", "document", "channel", "start", "duration", "score", "decision", "inside"}
     assert second == {"query", "score", "inside"}
 
 
 @pytest.mark.usefixtures("few_rows")
+@pytest.mark.parametrize(("held_bytes", "reads"), [(0, 2), (len(ROWS) * 13 - 1, 2), (len(ROWS) * 13, 1)])
+def test_what_later_rounds_need_is_held_where_memory_is_shared_and_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, held_bytes: int, reads: int
+) -> None:
+    """Of each row its query, score and place: 4 + 8 + 1 bytes."""
+    monkeypatch.setattr("swsdask.scoring.detections.HELD_BYTES", held_bytes)
+    cell, apart = Asked(), Asked()
+    measures = ("mtwv", "map")
+    found, right = run(cell, measures=measures), run(apart, measures=measures, executor=Apart())
+    assert (len(cell.columns), len(apart.columns)) == (reads, 2)
+    assert (found.scores.to_pylist(), found.curves.to_pylist()) == (right.scores.to_pylist(), right.curves.to_pylist())
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_nothing_is_held_of_a_group_when_the_next_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[weakref.ref[Any]] = []
+    alive: list[int] = []
+
+    class Noted(HeldCell):
+        def __init__(self, *of: Any) -> None:
+            super().__init__(*of)
+            alive.append(sum(each() is not None for each in held))
+            held.append(weakref.ref(self))
+
+    monkeypatch.setattr("swsdask.scoring.detections.HeldCell", Noted)
+    monkeypatch.setattr("swsdask.scoring.detections.HELD_BYTES", len(ROWS) * 13)
+    run(*(Asked(system=each) for each in "abc"), measures=("mtwv", "map"))
+    assert alive == [0, 0, 0]
+
+
+@pytest.mark.usefixtures("few_rows")
 def test_a_round_reads_what_its_statistics_need_of_detections() -> None:
     cell = Asked()
-    run(cell, "mgap")
+    run(cell, measures=("mgap",), executor=Apart())
     assert cell.columns == [{"query", "document", "start", "score", "inside"}] * 2
 
 
 def test_a_small_system_is_read_once() -> None:
     cell = Asked()
-    run(cell, "mtwv", "map")
+    run(cell, measures=("mtwv", "map"))
     assert len(cell.columns) == 1
 
 
@@ -138,15 +180,17 @@ class Ordered(Asked):
         return Detections(np.zeros(2, np.int32), score, position=np.arange(2) if "position" in columns else None)
 
 
-def test_what_is_held_of_a_cell_is_what_reading_it_gives() -> None:
+@pytest.mark.parametrize("names", [None, ["query", "score"], ["position"]])
+def test_what_is_held_of_a_cell_is_what_reading_it_gives(names: list[str] | None) -> None:
     for first, second in itertools.product((["position"], ["query"], ["score"]), repeat=2):
         cell = Ordered()
-        held = HeldCell(cell)  # type: ignore[arg-type]
+        held = HeldCell(cell, names)  # type: ignore[arg-type]
         for columns in (first, second):
             found, right = held.read(columns), Ordered().read(columns)
             assert found.score.tobytes() == right.score.tobytes()
             assert (found.position is None) == (right.position is None)
-        assert len(cell.columns) == 1 + (("position" in first) != ("position" in second))
+        again = names == ["query", "score"] and "position" in first
+        assert len(cell.columns) == 1 + (again or ("position" in first) != ("position" in second))
 
 
 def test_what_is_held_unchecked_is_read_again_where_it_must_be_checked_unless_it_was_found_sound() -> None:
