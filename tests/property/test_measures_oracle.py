@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -288,9 +289,10 @@ def assert_on_curve(value: float, point: float, vertices: list[tuple[Fraction, F
 
 
 def average_precision(rows: list[tuple[float, int, bool]], n_act: int, compat: str) -> Fraction:
-    """The definition, group by group (or, as KWSEval, row by row with false alarms first)."""
+    """The definition, group by group (or, as KWSEval, row by row by the text of scores, false alarms first)."""
     if compat == "kwseval":
-        ranked = sorted(rows, key=lambda row: (-row[0], row[2]))
+        ranked = sorted(rows, key=lambda row: row[2])
+        ranked.sort(key=lambda row: str(pa.scalar(row[0] + 0.0).cast(pa.string())), reverse=True)
         flags = [mapped for _, _, mapped in ranked]
         return (
             sum((Fraction(sum(flags[: k + 1]), k + 1) for k, mapped in enumerate(flags) if mapped), Fraction(0)) / n_act
