@@ -43,8 +43,10 @@ ROWS_PER_CELL = 500_000
 """The maximum size of a cell: a row group, which is read without a copy, into memory that was just released."""
 
 HELD_BYTES = 128 << 20
-"""The memory, for each worker, of what later rounds of a group need, where workers share the memory of this process.
-To read scores again takes a tenth of the time in which a large archive is scored from a disk, more from a store."""
+MOST_HELD_BYTES = 512 << 20
+"""The memory, for each worker and for all, of what later rounds of a group need, where workers share the memory of this
+process. To read scores again takes a tenth of the time in which a large archive is scored from a disk, more from a
+store."""
 
 ROWS_AHEAD = 1_000_000
 MOST_AHEAD = 16
@@ -336,8 +338,9 @@ class DetectionSource:
         self._later = _columns(later, reference)
         self._room = 0
         if executor.shares_memory and later:
-            self._room = executor.workers * HELD_BYTES // sum(_BYTES[name] for name in self._later)
-            self.enough = min(self.enough, max(self._room, executor.workers * FEW_ROWS))
+            room = min(MOST_HELD_BYTES, executor.workers * HELD_BYTES)
+            self._room = room // sum(_BYTES[name] for name in self._later)
+            self.enough = min(self.enough, max(self._room, TASKS_PER_WORKER * executor.workers * FEW_ROWS))
         self._group: list[str] = []
         self._held: dict[str, list[Cell]] = {}
 

@@ -154,6 +154,7 @@ def test_nothing_is_held_of_a_group_when_the_next_one_begins(monkeypatch: pytest
 
     monkeypatch.setattr("swsdask.scoring.detections.HeldCell", Noted)
     monkeypatch.setattr("swsdask.scoring.detections.HELD_BYTES", len(ROWS) * 13)
+    monkeypatch.setattr("swsdask.scoring.detections.TASKS_PER_WORKER", 1)
     run(*(Asked(system=each) for each in "abc"), measures=("mtwv", "map"))
     assert alive == [0, 0, 0]
 
