@@ -25,6 +25,12 @@ from tests.alignment import Row, detections, reference, score_range
 N_TRIALS = 500
 
 
+class Forgetful(SerialExecutor):
+    """An executor whose tasks do not see what earlier ones held."""
+
+    shares_memory = False
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryCell:
     """A cell whose rows travel with it."""

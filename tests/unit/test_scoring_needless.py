@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from swsdask.execution.executor import SerialExecutor, Unseen
+from swsdask.execution.executor import Unseen
 from swsdask.model.trials import Detections, Reference, Trials
 from swsdask.scoring.score import count_archive
 from swsdask.statistics.ladder import Hits
@@ -90,7 +90,7 @@ def run(systems: Mapping[str, list[Row]]) -> tuple[dict[str, Any], list[str], li
     archive: Any = engines.CellArchive(tuple(engines.run_of(name, rows) for name, rows in systems.items()), cells)
     family: Any = Family()
     found = count_archive(
-        archive, list(systems), REFERENCE, [family], SerialExecutor(), engines.settings().engine, progress
+        archive, list(systems), REFERENCE, [family], engines.Forgetful(), engines.settings().engine, progress
     )
     return dict(found), seen, progress.phases
 

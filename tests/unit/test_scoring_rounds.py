@@ -103,12 +103,6 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdask.scoring.detections.FEW_ROWS", 1)
 
 
-class Apart(SerialExecutor):
-    """An executor whose tasks do not see what earlier ones held."""
-
-    shares_memory = False
-
-
 def run(*cells: Any, measures: tuple[str, ...] = (), executor: SerialExecutor | None = None) -> Any:
     systems = [cell.system for cell in cells]
     archive = engines.CellArchive(
@@ -121,7 +115,7 @@ def run(*cells: Any, measures: tuple[str, ...] = (), executor: SerialExecutor | 
 @pytest.mark.usefixtures("few_rows")
 def test_the_second_round_reads_only_what_scores_need() -> None:
     cell = Asked()
-    run(cell, measures=("mtwv", "map"), executor=Apart())
+    run(cell, measures=("mtwv", "map"), executor=engines.Forgetful())
     first, second = cell.columns
     assert first == {"query", "document", "channel", "start", "duration", "score", "decision", "inside"}
     assert second == {"query", "score", "inside"}
@@ -136,7 +130,7 @@ def test_what_later_rounds_need_is_held_where_memory_is_shared_and_there_is_room
     monkeypatch.setattr("swsdask.scoring.detections.HELD_BYTES", held_bytes)
     cell, apart = Asked(), Asked()
     measures = ("mtwv", "map")
-    found, right = run(cell, measures=measures), run(apart, measures=measures, executor=Apart())
+    found, right = run(cell, measures=measures), run(apart, measures=measures, executor=engines.Forgetful())
     assert (len(cell.columns), len(apart.columns)) == (reads, 2)
     assert (found.scores.to_pylist(), found.curves.to_pylist()) == (right.scores.to_pylist(), right.curves.to_pylist())
 
@@ -162,7 +156,7 @@ def test_nothing_is_held_of_a_group_when_the_next_one_begins(monkeypatch: pytest
 @pytest.mark.usefixtures("few_rows")
 def test_a_round_reads_what_its_statistics_need_of_detections() -> None:
     cell = Asked()
-    run(cell, measures=("mgap",), executor=Apart())
+    run(cell, measures=("mgap",), executor=engines.Forgetful())
     assert cell.columns == [{"query", "document", "start", "score", "inside"}] * 2
 
 
