@@ -266,7 +266,8 @@ class EngineSettings(_Settings):
     workers : int, optional
         How many workers there are. Default: one for each core.
     rows_per_task : int
-        The most rows of a task, which bounds the memory of a worker.
+        The most rows of a task, which bounds the memory of a worker. Tasks of more than 16 workers are larger in
+        proportion, so that the scheduler serves all of them.
     fan_in : int
         How many partial statistics are merged at a time.
     """

@@ -35,9 +35,9 @@ FEW_ROWS = 1_000_000
 """No task is made smaller than this so that workers end together: counting so many rows takes several times as long as
 Dask needs for a task."""
 
-SERVED = 64
-"""So many workers with tasks of `FEW_ROWS` Dask's scheduler serves at most. Tasks of more workers are larger in
-proportion: by the model in tests/bench/simulate_cluster.py, 1,000 workers would wait for it most of the time."""
+SERVED = 16
+"""So many workers Dask's scheduler serves with tasks of these sizes. Tasks of more workers are larger in proportion: by
+the model in tests/bench/simulate_cluster.py even 100 workers would wait for the scheduler most of the time."""
 
 ROWS_PER_CELL = 500_000
 """The maximum size of a cell: a row group, which is read without a copy, into memory that was just released."""
@@ -169,13 +169,15 @@ def tasks(cells: Cells, runs: Sequence[Run], workers: int, rows_per_task: int) -
 
     A task has as many cells as fit in a worker's half of an equal share of the rows that are left (guided
     self-scheduling: Polychronopoulos and Kuck 1987), but no more than `rows_per_task` rows, unless one cell has more.
+    With more workers than `SERVED` the limits are larger in proportion.
     """
-    least = FEW_ROWS * max(1, workers // SERVED)
+    larger = max(1, workers // SERVED)
+    least, most = FEW_ROWS * larger, rows_per_task * larger
     left = sum(run.rows for run in runs)
     waiting: list[Cell] = []
     rows = 0
     for cell in _every(cells, [run.system for run in runs], rows_per_task):
-        if waiting and rows + cell.rows > min(rows_per_task, max(least, left // (2 * workers))):
+        if waiting and rows + cell.rows > min(most, max(least, left // (2 * workers))):
             yield CellTask(tuple(waiting))
             left -= rows
             waiting, rows = [], 0

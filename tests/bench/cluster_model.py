@@ -57,10 +57,11 @@ class Clock:
 
 
 class Server:
-    """Does one thing after the other; `busy` is how long it worked in all."""
+    """Does one thing after the other, beside what takes a share of its time; `busy` is how long it worked in all."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, beside: float = 0.0) -> None:
         self._clock = clock
+        self._slower = 1 / (1 - beside)
         self._free = 0.0
         self.busy = 0.0
 
@@ -70,7 +71,7 @@ class Server:
 
     def reserve(self, seconds: float) -> float:
         """When something that lasts so long will have ended."""
-        self._free = max(self._free, self._clock.now) + seconds
+        self._free = max(self._free, self._clock.now) + seconds * self._slower
         self.busy += seconds
         return self._free
 
@@ -96,15 +97,19 @@ class Phase:
 
 @dataclass(frozen=True)
 class Machines:
-    """A cluster. Seconds per task of the client and the scheduler, rates in bytes per second.
+    """A cluster. Seconds per task of the client, the scheduler and, beside its work, a worker; bytes per second.
 
     `requests` follow one another before a task has its first rows, each `store_latency_s` long; the others are made
     while it counts. `slow` of all tasks take `slower` times as long. Workers are lost at the times `lost_at`.
+    `heartbeats` is the share of the scheduler's time that signs of life of hundreds of workers take: the more there
+    are, the less often each gives one.
     """
 
     workers: int
     client_s: float = 0.0
     scheduler_s: float = 0.0
+    worker_s: float = 0.0
+    heartbeats: float = 0.0
     message_s: float = 0.0
     store_latency_s: float = 0.0
     requests: int = 2
@@ -163,7 +168,7 @@ class Cluster:
         self.outcome = Outcome()
         self._clock = Clock()
         self._client = Server(self._clock)
-        self._scheduler = self._client if machines.one_process else Server(self._clock)
+        self._scheduler = self._client if machines.one_process else Server(self._clock, machines.heartbeats)
         self._store = Server(self._clock)
         self._finished = False
         self._random = random.Random(seed)
@@ -181,7 +186,7 @@ class Cluster:
         self._clock.run()
         if not self._finished:
             raise RuntimeError(f"the model stands still in {self._phase.name} at {self._clock.now} s")
-        self.outcome.scheduler = self._scheduler.busy
+        self.outcome.scheduler = self._scheduler.busy + self.machines.heartbeats * self.outcome.seconds
         self.outcome.client = self._client.busy
         return self.outcome
 
@@ -273,7 +278,7 @@ class Cluster:
             return
         worker.running = job
         machines, now = self.machines, self._clock.now
-        begin = now + machines.message_s
+        begin = now + machines.message_s + machines.worker_s
         for part in job.inputs:
             if part.worker is not worker:
                 begin += machines.message_s + part.work.size / machines.line_rate

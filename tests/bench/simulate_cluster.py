@@ -45,10 +45,15 @@ SYSTEMS, SMALL, ROWS = 4, 1_100_000, 12_000_000
 """The systems of the archives here, small and large: of more rows than one task scores whole."""
 
 EMPTY = 2_000
+ALONE = 50
+"""Tasks that do nothing: at once, and one after the other."""
+
+TURNS = 3
 LIGHT = 200
 NAP_S = 1.0
 NAPS = 8
-"""Light workers, how long each of their tasks sleeps, and how many tasks each of them has."""
+IDLE_S = 5.0
+"""Light workers, how long each of their tasks sleeps, how many tasks each of them has, and how long all do nothing."""
 
 FIGURE = Path(__file__).parents[2] / "docs" / "pictures" / "scaling.svg"
 
@@ -56,6 +61,9 @@ THOUSAND = Machines(
     workers=1000, message_s=0.5e-3, store_latency_s=0.03, store_rate=100e9, line_rate=1.25e9, slow=0.01, slower=3.0
 )
 """Lines of 10 Gbit/s, a store that sends 100 GB/s after 30 ms, and one task of a hundred three times as long."""
+
+FAST = 1e12
+"""Bytes per second of a store that does not limit so many workers."""
 
 
 class _Recorder(SerialExecutor):
@@ -117,10 +125,6 @@ def _costs(archive: Archived) -> Costs:
     )
 
 
-def _nothing(item: int, _shared: None) -> int:
-    return item
-
-
 def _nap(seconds: float, _shared: None) -> int:
     time.sleep(seconds)
     return 0
@@ -130,14 +134,40 @@ def _first(one: int, _other: int) -> int:
     return one
 
 
-def _per_task(executor: DaskExecutor) -> tuple[float, float]:
-    """CPU seconds of the client and of the scheduler for one job of a map: their threads', in one process."""
+def _per_task(executor: DaskExecutor, machines: Machines, task_s: float, tasks: int) -> Machines:
+    """The machines with the CPU seconds of client, scheduler and worker for a job: two threads', and a process's.
+
+    They are those of a map over tasks that sleep `task_s`.
+    """
     client = executor._client
-    executor.map_reduce(_nothing, range(EMPTY // 10), _first)
-    began, scheduler = time.thread_time(), client.run_on_scheduler(time.thread_time)
-    executor.map_reduce(_nothing, range(EMPTY), _first)
-    jobs = len(list(_jobs(EMPTY)))
-    return (time.thread_time() - began) / jobs, (client.run_on_scheduler(time.thread_time) - scheduler) / jobs
+    items = [task_s] * tasks
+    executor.map_reduce(_nap, items[: tasks // 10], _first)
+    own, workers = time.thread_time(), client.run(time.process_time)
+    scheduler, _ = _busy(executor, lambda: executor.map_reduce(_nap, items, _first))
+    spent = sum(client.run(time.process_time).values()) - sum(workers.values())
+    jobs = len(list(_jobs(tasks)))
+    client_s = (time.thread_time() - own) / jobs
+    return replace(machines, client_s=client_s, scheduler_s=scheduler / jobs, worker_s=spent / jobs)
+
+
+def _message(executor: DaskExecutor, machines: Machines) -> float:
+    """Seconds of one message: of what a map of one task takes beside the work of client, scheduler and worker."""
+    turns = []
+    for _ in range(ALONE):
+        began = time.perf_counter()
+        executor.map_reduce(_nap, [0.0], _first)
+        turns.append(time.perf_counter() - began)
+    modelled = Cluster(machines).run([Phase("map", [Work(0.0)])]).seconds
+    messages = Cluster(replace(machines, message_s=1.0)).run([Phase("map", [Work(0.0)])]).seconds - modelled
+    return max(0.0, statistics.median(turns) - modelled) / messages
+
+
+def _busy(executor: DaskExecutor, step: Callable[[], object]) -> tuple[float, float]:
+    """CPU seconds of the scheduler during a step, and how long that took."""
+    client = executor._client
+    began, before = time.perf_counter(), client.run_on_scheduler(time.thread_time)
+    step()
+    return client.run_on_scheduler(time.thread_time) - before, time.perf_counter() - began
 
 
 def _jobs(tasks: int) -> Iterator[int]:
@@ -177,41 +207,47 @@ def _phases(costs: Costs, archive: Archived, workers: int) -> Iterator[Phase]:
 
 def _checks(small: Archived, archive: Archived, light: int) -> tuple[Costs, Machines, list[tuple[str, ...]]]:
     """What was measured, and rows of the comparison of model and machine."""
-    turns: list[Costs] = []
-    real: dict[int, list[float]] = {1: [], 2: []}
-    of_small: list[float] = []
-    for workers, walls in real.items():
+    of_number: dict[int, Costs] = {}
+    lines = []
+    for workers in (1, 2):
+        turns: list[Costs] = []
+        walls: list[float] = []
+        of_small: list[float] = []
         with open_executor(EngineSettings(executor="processes", workers=workers)) as executor:
             assert isinstance(executor, DaskExecutor)
             _score(archive.url, executor)
-            for _ in range(3):
-                turns.append(_costs(archive))
+            for _ in range(TURNS):
+                turns += _costs_at_once(archive, executor)
                 of_small.append(_score(small.url, executor))
                 walls.append(_score(archive.url, executor))
-            per_task = _per_task(executor)
-    costs = _medians(turns)
-    here = Machines(1, *per_task, one_process=True)
-    # What a score takes beside its tasks is what that of a small archive takes.
-    beside = statistics.median(of_small) - Cluster(here).run(_phases(costs, small, 1)).seconds
-    lines = []
-    for workers, walls in real.items():
-        modelled = Cluster(replace(here, workers=workers)).run(_phases(costs, archive, workers)).seconds + beside
+            here = _per_task(executor, Machines(workers, one_process=True), 0.0, EMPTY)
+            here = replace(here, message_s=_message(executor, here))
+        costs = of_number[workers] = _medians(turns)
+        # What a score takes beside its tasks is what that of a small archive takes.
+        beside = statistics.median(of_small) - Cluster(here).run(_phases(costs, small, workers)).seconds
+        modelled = Cluster(here).run(_phases(costs, archive, workers)).seconds + beside
         lines.append(
             _line(f"scoring {archive.rows:,} detections, {workers} workers", modelled, statistics.median(walls))
         )
     with _light_workers(light) as executor:
-        client = executor._client
-        executor.map_reduce(_nap, [0.0] * light, _first)
-        scheduler = client.run_on_scheduler(time.thread_time)
-        began = time.perf_counter()
-        executor.map_reduce(_nap, [NAP_S] * NAPS * light, _first)
-        wall = time.perf_counter() - began
-        busy = client.run_on_scheduler(time.thread_time) - scheduler
-    found = Cluster(replace(here, workers=light)).run([Phase("naps", [Work(NAP_S)] * NAPS * light)])
-    what = f"{NAPS * light:,} tasks of {NAP_S:g} s, {light} light workers"
-    lines.append(_line(what, found.seconds, wall))
-    lines.append(_line(f"{what}, the scheduler's CPU", found.jobs * here.scheduler_s, busy))
-    return costs, here, lines
+        found = _per_task(executor, Machines(light), NAP_S / 2, NAPS * light)
+        idle, idle_s = _busy(executor, lambda: time.sleep(IDLE_S))
+        found = replace(found, worker_s=here.worker_s, heartbeats=idle / idle_s)
+        turns_of_naps = [
+            _busy(executor, lambda: executor.map_reduce(_nap, [NAP_S] * NAPS * light, _first)) for _ in range(TURNS)
+        ]
+        busy, wall = map(statistics.median, zip(*turns_of_naps, strict=True))
+    what = f"{NAPS * light:,} tasks of {NAP_S:g} s, {light} light workers, {wall:.0f} s: the scheduler's CPU"
+    jobs = len(list(_jobs(NAPS * light)))
+    lines.append(_line(what, jobs * found.scheduler_s + wall * found.heartbeats, busy))
+    return of_number[1], found, lines
+
+
+def _costs_at_once(archive: Archived, executor: DaskExecutor) -> list[Costs]:
+    """What tasks cost on every worker while all of them count: they share the memory's bandwidth."""
+    client = executor._client
+    counting = [client.submit(_costs, archive, workers=each, pure=False) for each in client.nthreads()]
+    return [each.result() for each in counting]
 
 
 def _medians(turns: list[Costs]) -> Costs:
@@ -230,17 +266,34 @@ def _line(what: str, modelled: float, real: float) -> tuple[str, ...]:
 
 def _scenarios(costs: Costs, here: Machines, rows: int, systems: int) -> Iterator[tuple[str, ...]]:
     """Rows of a table: what many workers take, and what is busy meanwhile."""
-    cluster = replace(THOUSAND, client_s=here.client_s, scheduler_s=here.scheduler_s)
-    default = EngineSettings().rows_per_task
-    for what, machines, rows_per_task in (
-        ("as it is", cluster, default),
-        ("five times as large tasks", cluster, 5 * default),
-        ("ten workers lost", replace(cluster, lost_at=tuple(float(n) for n in range(5, 55, 5))), default),
-        ("a store of 1 TB/s", replace(cluster, store_rate=1e12), default),
-        ("both, 3,000 workers", replace(cluster, workers=3000, store_rate=1e12), 5 * default),
+    cluster = _thousand(here)
+    fast = replace(cluster, store_rate=FAST)
+    for what, machines in (
+        ("as it is", cluster),
+        ("ten workers lost", replace(cluster, lost_at=tuple(float(n) for n in range(5, 55, 5)))),
+        ("a store of 1 TB/s", fast),
+        ("that, 300 workers", replace(fast, workers=300)),
+        ("that, 3,000 workers", replace(fast, workers=3000)),
     ):
-        found = Cluster(machines).run(scoring(costs, systems, rows // systems, machines.workers, rows_per_task))
+        found = _scored(machines, costs, rows, systems)
         yield what, *_shares(found, machines)
+
+
+def _scored(machines: Machines, costs: Costs, rows: int, systems: int) -> Outcome:
+    """What machines take to score systems of so many rows in all."""
+    rows_per_task = EngineSettings().rows_per_task
+    return Cluster(machines).run(scoring(costs, systems, rows // systems, machines.workers, rows_per_task))
+
+
+def _thousand(here: Machines) -> Machines:
+    """The machines of `THOUSAND`, whose client and scheduler take as long as here."""
+    return replace(
+        THOUSAND,
+        client_s=here.client_s,
+        scheduler_s=here.scheduler_s,
+        worker_s=here.worker_s,
+        heartbeats=here.heartbeats,
+    )
 
 
 def _shares(found: Outcome, machines: Machines) -> tuple[str, ...]:
@@ -260,24 +313,20 @@ def _shares(found: Outcome, machines: Machines) -> tuple[str, ...]:
 
 
 def _draw(costs: Costs, here: Machines, rows: int, systems: int) -> None:
-    """Time over workers, for tasks of the default size and others, beside what workers alone would take."""
+    """Time over workers, with two stores, beside what counting and reading alone would take."""
     from matplotlib import pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = "swsdask"
     figure, axes = plt.subplots(figsize=(6.4, 4.0))
     counts = [10, 30, 100, 300, 1000, 3000]
-    default = EngineSettings().rows_per_task
-    for rows_per_task in (default, 5 * default):
-        walls = []
-        for workers in counts:
-            machines = replace(THOUSAND, workers=workers, client_s=here.client_s, scheduler_s=here.scheduler_s)
-            walls.append(
-                Cluster(machines).run(scoring(costs, systems, rows // systems, workers, rows_per_task)).seconds
-            )
-        axes.loglog(counts, walls, marker="o", label=f"{rows_per_task / 1e6:g} M rows a task")
+    for rate, what in ((THOUSAND.store_rate, "100 GB/s"), (FAST, "1 TB/s")):
+        machines = replace(_thousand(here), store_rate=rate)
+        walls = [_scored(replace(machines, workers=workers), costs, rows, systems).seconds for workers in counts]
+        (line,) = axes.loglog(counts, walls, marker="o", label=f"a store that sends {what}")
+        axes.axhline(rows * sum(costs.row_read) / rate, color=line.get_color(), lw=0.8, ls="--")
     alone = rows * sum(costs.row_s)
     axes.loglog(counts, [alone / workers for workers in counts], "k:", label="counting alone")
-    axes.axhline(rows * sum(costs.row_read) / THOUSAND.store_rate, color="grey", lw=0.8, label="a store of 100 GB/s")
+    axes.plot([], [], color="grey", lw=0.8, ls="--", label="reading alone")
     axes.set(xlabel="workers", ylabel="seconds", title=f"Scoring {rows:.0e} detections, modelled".replace("e+", "e"))
     axes.legend()
     figure.savefig(FIGURE, bbox_inches="tight", metadata={"Date": None})
