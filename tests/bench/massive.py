@@ -1,11 +1,13 @@
-"""Archives that are large in one way: systems, queries, documents. They take an hour, so they run only if named.
+"""Evaluations that are large in one way: systems, queries, documents, detections. They run only if they are named.
 
 All are scored with all measures on two worker processes and written. Everything grows with what there is much of, so
-costs are given for one of it, and peaks of the client (which Dask's scheduler shares) and of a worker.
+costs are given for one of it, and peaks of the client (which Dask's scheduler shares) and of a worker. The system with
+the most detections is on no disk (`tests.bench.copies`).
 """
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,12 +16,14 @@ from typing import NamedTuple
 import swsdask as sws
 from swsdask.execution.open import open_executor
 from swsdask.model.settings import EngineSettings
+from tests.bench.copies import score_copies
 from tests.bench.cost import cost, cpu_seconds, own_seconds, peak_memory
 from tests.bench.data import Data, Shape
 from tests.bench.table import Row
 
 GIB = 2**30
 BYTES_PER_ROW = 20
+COPIES = 1000
 
 
 class Spent(NamedTuple):
@@ -31,12 +35,27 @@ class Spent(NamedTuple):
 
 
 def rows(data: Data) -> Iterator[Row]:
-    """A thousand systems of a million detections, ten thousand of ten thousand; many queries; many documents."""
+    """A thousand systems of a million detections, ten thousand of ten thousand; many queries, documents, detections."""
     n = data.rows
     yield from _scored(data, "thousand", Shape(n(1_000_000)), n(1000), client_ms=5.0)
     yield from _scored(data, "ten-thousand", Shape(n(10_000), n_occurrences=1000), n(10_000))
     yield from _scored(data, "queries", Shape(n(10_000_000), n_queries=n(100_000), n_occurrences=n(100_000)), 2)
     yield from _scored(data, "documents", Shape(n(10_000_000), n_documents=n(1_000_000)), 2)
+    yield _copied(n(COPIES))
+
+
+def _copied(number: int) -> Row:
+    """One system, of which every number is known beforehand: its counts exceed 32 bits, and its values are exact."""
+    block = Shape(5_000_000, n_occurrences=1000, n_queries=100)
+    one, all_ = (cost(score_copies, block, n, repeats=1) for n in (1, number))
+    for name, value in one.result.items():
+        expected = value * number if name.startswith("n_") else value
+        if all_.result[name] != expected:
+            raise AssertionError(f"{name} of {number} copies: {all_.result[name]!r}, not {expected!r}")
+    exponent = math.log(all_.cpu / one.cpu) / math.log(number)
+    what = f"one system of {number * block.rows:,} detections, made when they are read: ATWV, MTWV"
+    over = f"{block.rows:,}, exponent"
+    return Row(what, all_.cpu, over, one.cpu, exponent, most=1.05, peak=all_.peak, peak_of_theirs=one.peak)
 
 
 def _scored(data: Data, name: str, shape: Shape, n_systems: int, client_ms: float | None = None) -> Iterator[Row]:
