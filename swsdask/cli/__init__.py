@@ -8,7 +8,7 @@ import resource
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn, TextIO, cast
@@ -132,10 +132,13 @@ class _Visible:
 @contextmanager
 def _streams() -> Iterator[None]:
     """Standard streams whose text is visible; those that are closed become ones that nobody reads."""
-    out = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    err = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    with redirect_stdout(cast(TextIO, _Visible(out))), redirect_stderr(cast(TextIO, _Visible(err))):
-        yield
+    with ExitStack() as opened:
+        out, err = (
+            stream or opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            for stream in (sys.stdout, sys.stderr)
+        )
+        with redirect_stdout(cast(TextIO, _Visible(out))), redirect_stderr(cast(TextIO, _Visible(err))):
+            yield
 
 
 def console() -> None:

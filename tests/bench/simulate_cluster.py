@@ -145,7 +145,7 @@ def _per_task(executor: DaskExecutor, machines: Machines, task_s: float, tasks: 
     own, workers = time.thread_time(), client.run(time.process_time)
     scheduler, _ = _busy(executor, lambda: executor.map_reduce(_nap, items, _first))
     spent = sum(client.run(time.process_time).values()) - sum(workers.values())
-    jobs = len(list(_jobs(tasks)))
+    jobs = _jobs(tasks)
     client_s = (time.thread_time() - own) / jobs
     return replace(machines, client_s=client_s, scheduler_s=scheduler / jobs, worker_s=spent / jobs)
 
@@ -170,9 +170,9 @@ def _busy(executor: DaskExecutor, step: Callable[[], object]) -> tuple[float, fl
     return client.run_on_scheduler(time.thread_time) - before, time.perf_counter() - began
 
 
-def _jobs(tasks: int) -> Iterator[int]:
-    """As many as a map of so many tasks submits, merges too."""
-    return iter(range(Cluster(Machines(1)).run([Phase("map", [Work(0.0)] * tasks)]).jobs))
+def _jobs(tasks: int) -> int:
+    """How many jobs a map of so many tasks submits, merges too."""
+    return Cluster(Machines(1)).run([Phase("map", [Work(0.0)] * tasks)]).jobs
 
 
 @contextmanager
@@ -232,14 +232,14 @@ def _checks(small: Archived, archive: Archived, light: int) -> tuple[Costs, Mach
     with _light_workers(light) as executor:
         found = _per_task(executor, Machines(light), NAP_S / 2, NAPS * light)
         idle, idle_s = _busy(executor, lambda: time.sleep(IDLE_S))
+        # All light workers are one process, so that its time says nothing of one worker.
         found = replace(found, worker_s=here.worker_s, heartbeats=idle / idle_s)
         turns_of_naps = [
             _busy(executor, lambda: executor.map_reduce(_nap, [NAP_S] * NAPS * light, _first)) for _ in range(TURNS)
         ]
         busy, wall = map(statistics.median, zip(*turns_of_naps, strict=True))
     what = f"{NAPS * light:,} tasks of {NAP_S:g} s, {light} light workers, {wall:.0f} s: the scheduler's CPU"
-    jobs = len(list(_jobs(NAPS * light)))
-    lines.append(_line(what, jobs * found.scheduler_s + wall * found.heartbeats, busy))
+    lines.append(_line(what, _jobs(NAPS * light) * found.scheduler_s + wall * found.heartbeats, busy))
     return of_number[1], found, lines
 
 
