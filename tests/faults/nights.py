@@ -168,12 +168,13 @@ def apart(folder: Path, place: Place, operation: int | None = None) -> BaseProce
     It is not forked from this process, which may have connections to a store: two processes would read from them.
     """
     fork_server.start()
-    process = _PROCESSES.Process(target=_night_apart, args=(folder, place, operation))
+    process = _PROCESSES.Process(target=_night_apart, args=(folder, place, operation, dict(os.environ)))
     process.start()
     return process
 
 
-def _night_apart(folder: Path, place: Place, operation: int | None) -> NoReturn:
+def _night_apart(folder: Path, place: Place, operation: int | None, environment: Mapping[str, str]) -> NoReturn:
+    os.environ.update(environment)  # The fork server has that of its start, perhaps of another store.
     with nullcontext() if operation is None else killed_at(place, operation):
         sys.exit(night(folder))
 
