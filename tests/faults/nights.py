@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import fsspec
+from fsspec.config import set_conf_env
 
 from swsdask.archive import local
 from swsdask.archive.kept import SOURCES
@@ -174,7 +175,8 @@ def apart(folder: Path, place: Place, operation: int | None = None) -> BaseProce
 
 
 def _night_apart(folder: Path, place: Place, operation: int | None, environment: Mapping[str, str]) -> NoReturn:
-    os.environ.update(environment)  # The fork server has that of its start, perhaps of another store.
+    os.environ.update(environment)  # The fork server, and what it imported, has that of its start: of another store.
+    set_conf_env(fsspec.config.conf)
     with nullcontext() if operation is None else killed_at(place, operation):
         sys.exit(night(folder))
 
