@@ -12,7 +12,6 @@ from swsdask.execution.executor import Executor, Unseen
 from swsdask.model.discovery import Corpus, Definition, Discovered, Fragments
 from swsdask.scoring.rounds import Found, score_systems
 from tests.discovery_worlds import World
-from tests.engines import parquet
 
 DEFINITIONS: tuple[Definition, ...] = ("document", "tde2015", "tdev2")
 
@@ -31,5 +30,5 @@ def scored(corpus: Corpus, systems: Sequence[Fragments], executor: Executor, wor
     placed = (locate(fragments, corpus) for fragments in systems)
     source = FragmentSource(corpus, needed(families), executor, work)
     tables = score_systems(placed, len(systems), source, counted, executor, Unseen())
-    assert set(tables.scores["measure"].to_pylist()) >= set(names)
-    return parquet(tables.scores), tables.observed
+    assert set(tables.scores.table["measure"].to_pylist()) >= set(names)
+    return b"".join(tables.scores.parts()), tables.observed

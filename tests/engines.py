@@ -230,7 +230,7 @@ def score(
         alignment=True,
     )
     assert tables.alignment is not None
-    return parquet(tables.scores), parquet(tables.curves), parquet(tables.alignment)
+    return b"".join(tables.scores.parts()), b"".join(tables.curves.parts()), parquet(tables.alignment)
 
 
 def statistics(archive: Any, evaluated: Reference, executor: Executor, using: Settings | None = None) -> dict[str, Any]:

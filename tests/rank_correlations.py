@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from swsdask.model.results import CURVES, SCORES, Result
@@ -24,7 +23,7 @@ def of_numbers(
         for system, value in zip(systems, values, strict=False)
     ]
     manifest = {**MANIFEST, "measures": "all" if asked is None else list(asked)}
-    return Result(table(rows, SCORES), table([], CURVES), manifest)
+    return Result.of(table(rows, SCORES), table([], CURVES), manifest)
 
 
 def in_two_conditions(numbers: Mapping[str, Sequence[float]]) -> Result:
@@ -32,7 +31,7 @@ def in_two_conditions(numbers: Mapping[str, Sequence[float]]) -> Result:
     less = {measure: values[:-1] for measure, values in numbers.items()}
     whole, part = of_numbers(numbers), of_numbers(less, condition="oov=true")
     rows = [tuple(row.values()) for made in (whole, part) for row in made.table.to_pylist()]
-    return replace(whole, table=table(rows, SCORES))
+    return Result.of(table(rows, SCORES), whole.curve_table, whole.manifest)
 
 
 def sign(difference: float) -> int:

@@ -87,4 +87,4 @@ def scored(
 
 
 def numbers(made: ResultTables) -> dict[tuple[str, str | None, str], float]:
-    return {(row["condition"], row["query"], row["measure"]): row["value"] for row in made.scores.to_pylist()}
+    return {(row["condition"], row["query"], row["measure"]): row["value"] for row in made.scores.table.to_pylist()}

@@ -96,7 +96,7 @@ def made_up_result(
             alone, _ = numbers(system, targets, [query])
             wanted = ("n_target", "n_hit", "n_false_alarm", "p_miss", "p_fa", "atwv")
             scores += [(system.name, "all", name, measure, alone[measure]) for measure in wanted]
-    return Result(
+    return Result.of(
         table(scores, SCORES),
         table(points, CURVES),
         result.pop("manifest", MANIFEST),

@@ -210,7 +210,7 @@ def compare(
         return compared(
             samples,
             n_queries,
-            result.table["system"].unique().to_pylist(),
+            result.score_rows.systems,
             how,
             pair,
             baseline,
@@ -412,5 +412,5 @@ def errors(
     result, observed = score_observed(
         evaluation, ["n_target"], given, by, executor=executor, progress=progress, observer=observer
     )
-    systems = result.table["system"].unique().to_pylist()
+    systems = result.score_rows.systems
     return observer.errors([observed[system] for system in systems], str(result.manifest["signature"]))

@@ -22,7 +22,7 @@ from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySet
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Result, note_lines
 from swsdask.places.reading import Location
-from swsdask.scoring.rounds import Found, ResultTables, one_table, score_systems
+from swsdask.scoring.rounds import Found, ResultTables, score_systems
 
 
 def discover(
@@ -134,8 +134,9 @@ def discover(
     phones_file = os.path.basename(inputs.tables.files.phones)
     manifest = discovery_manifest(corpus, settled.settings.discovery, requested, runs, phones_file)
     return Result(
-        table=tables.scores,
-        curve_table=tables.curves,
+        score_rows=tables.scores,
+        curve_rows=tables.curves,
+        overall=tables.overall,
         manifest={**manifest, "classes": examples, **beside},
         notes=(*notes, *(note for system in runs for note in placed[system].notes), *note_lines(tables.notes)),
     )
@@ -190,7 +191,7 @@ def _score(
         ):
             parts.append(of_system)
             placed.update(said)
-    return one_table(parts, [each.system for each in systems]), placed
+    return ResultTables.joined(parts, [each.system for each in systems]), placed
 
 
 def _place(system: UnreadSystem, corpus: Corpus) -> tuple[Discovered, _Placed]:

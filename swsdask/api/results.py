@@ -242,7 +242,7 @@ def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
 
 def _with_comparison(result: Result, comparison: Comparison) -> Result:
     """The result with a comparison of its numbers. Raises `SettingsError` if it is of other numbers."""
-    there = board(result.table)
+    there = board(result.overall)
     for row in comparison.interval_table.to_pylist():
         value = there.value(row["condition"], row["system"], row["measure"])
         if row["system"] not in there.systems or abs(value - row["value"]) > _HAIR * (1 + abs(value)):

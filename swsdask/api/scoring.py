@@ -34,7 +34,7 @@ from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
 from swsdask.scoring.result_tables import KeptResults, Observer, kept_results
-from swsdask.scoring.rounds import ResultTables, one_table
+from swsdask.scoring.rounds import ResultTables
 from swsdask.scoring.score import score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
@@ -207,7 +207,7 @@ def score_observed(
                 results=computed_before,
             )
 
-        tables = one_table([scored(*each) for each in references], systems)
+        tables = ResultTables.joined([scored(*each) for each in references], systems)
         of_statistics, of_results = ([each.files.tally for each in caches] for caches in (kept, results))
         faults = [each.fault for each in (*of_statistics, *of_results) if each.fault is not None]
         if faults:
@@ -221,8 +221,9 @@ def score_observed(
             "results": _told(of_results, "computed") if results else None,
         }
     result = Result(
-        table=tables.scores,
-        curve_table=tables.curves,
+        score_rows=tables.scores,
+        curve_rows=tables.curves,
+        overall=tables.overall,
         alignment_table=tables.alignment,
         text_table=_query_texts(archive.queries),
         manifest=manifest,

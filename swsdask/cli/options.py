@@ -403,7 +403,9 @@ def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Col
 
     print_written(out, written)
     if outputs is None and "json" not in written_by_default(result):
-        click.echo(f"No scores.json, for {result.table.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it.")
+        click.echo(
+            f"No scores.json, for {result.score_rows.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it."
+        )
 
 
 def out_option(help_text: str) -> Callable[[Command], Command]:

@@ -264,11 +264,11 @@ class CountedDiscovery:
         """Compute its results; `shared` is the corpus."""
         (corpus,) = shared
         conditions = numbers(self.discovered, self.statistics, self.families, corpus, self.names)
-        return SystemResults(
-            scores=score_table(self.system, conditions),
-            curves=histograms(self.discovered),
-            notes=tuple(left_out_notes(conditions)) if corpus.definition != "tdev2" else (),
-            observed=self.statistics[Exemplars].report(corpus, self.discovered),
+        return SystemResults.of(
+            score_table(self.system, conditions),
+            histograms(self.discovered),
+            left_out_notes(conditions) if corpus.definition != "tdev2" else (),
+            self.statistics[Exemplars].report(corpus, self.discovered),
         )
 
 

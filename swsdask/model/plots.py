@@ -15,12 +15,12 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, select_measures
-from swsdask.model.tables import LateImport
+from swsdask.model.system_rows import SystemRows
+from swsdask.model.tables import LateImport, distinct, rows_with
 from swsdask.model.trials import F64
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Figures:
     condition whose numbers are drawn. `ax` are the matplotlib Axes to draw into; default: new ones.
     """
 
-    table: pa.Table
-    curve_table: pa.Table
+    curve_rows: SystemRows
+    overall: pa.Table
     manifest: dict[str, object]
 
     @property
@@ -61,7 +61,7 @@ class Figures:
     @cached_property
     def board(self) -> Board:
         """The numbers over all queries, as pages and tables show them."""
-        return board(self.table, self.requested)
+        return board(self.overall, self.requested)
 
     def plot_det(
         self,
@@ -311,15 +311,13 @@ class Figures:
 
     def _curve(self, system: str, condition: str, kind: str) -> tuple[F64, F64]:
         """A curve by ascending x where it is of priors or recall, else from the highest threshold down."""
-        wanted = {"system": system, "condition": condition, "curve": kind}
-        rows = self.curve_table
-        for column, value in wanted.items():
-            rows = rows.filter(pc.equal(rows[column], value))
+        own = self.curve_rows.among([system])
+        rows = rows_with(own, condition=[condition], curve=[kind])
         if rows.num_rows == 0:
-            there = dict.fromkeys(self.curve_table["curve"].to_pylist())
+            there = distinct(own["curve"])
             raise SettingsError(
                 f"{system} has no curve {kind} in condition {condition!r}: its measures were not requested, or a "
-                f"class has no trials. Curves of this result: {', '.join(there) or 'none'}."
+                f"class has no trials. Its curves: {', '.join(there) or 'none'}."
             )
         threshold, x, y = (rows[name].to_numpy() for name in ("threshold", "x", "y"))
         defined = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))

@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, distinct_headings, select_measures, written
 from swsdask.model.plots import Figures
+from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Tables
 from swsdask.model.trials import F64, I64
 
@@ -135,8 +137,12 @@ class Result(Figures, Tables):
     scores, curves, alignment, query_texts : pandas.DataFrame
         The tables, made when they are read; `to_arrow` has the same in Arrow. `alignment` is None unless it was
         requested, `query_texts` unless the list of queries has texts.
+    score_rows, curve_rows : SystemRows
+        The rows of `scores` and `curves` as they are held: those of each system encoded, as they go into a file.
+    overall : pyarrow.Table
+        The rows of `scores` over all queries.
     table, curve_table, alignment_table, text_table : pyarrow.Table
-        The tables as they are held, with dictionaries for repeated names.
+        The tables in Arrow, with dictionaries for repeated names.
     manifest : dict
         The signature (measures, settings, definitions, version, hashes of the inputs), the counts of what was dropped,
         and how the work ran.
@@ -159,25 +165,42 @@ class Result(Figures, Tables):
     1  calibrated    atwv  0.925875
     """
 
-    table: pa.Table
-    curve_table: pa.Table
+    score_rows: SystemRows
+    curve_rows: SystemRows
+    overall: pa.Table
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()
     alignment_table: pa.Table | None = field(default=None, repr=False)
     comparison: Comparison | None = field(default=None, repr=False)
     text_table: pa.Table | None = field(default=None, repr=False)
 
+    @classmethod
+    def of(cls, table: pa.Table, curve_table: pa.Table, manifest: dict[str, Any], *others: Any, **named: Any) -> Self:
+        """The result with rows of `SCORES` and of `CURVES`, and with attributes that follow the manifest."""
+        scores = SystemRows.of(table, SCORES)
+        overall = scores.table.filter(pc.is_null(scores.table["query"]))
+        return cls(scores, SystemRows.of(curve_table, CURVES), overall, manifest, *others, **named)
+
     def __repr__(self) -> str:
-        systems = len(self.table["system"].unique())
-        held = f"{counted(systems, 'systems')}, {counted(self.table.num_rows, 'numbers')}"
+        held = f"{counted(len(self.score_rows.systems), 'systems')}, {counted(self.score_rows.num_rows, 'numbers')}"
         return f"<Result: {held}; {self.manifest.get('signature')}>"
 
     @property
-    def tables(self) -> dict[str, pa.Table | None]:
+    def table(self) -> pa.Table:
+        """The rows of `SCORES`, decoded when they are read first."""
+        return self.score_rows.table
+
+    @property
+    def curve_table(self) -> pa.Table:
+        """The rows of `CURVES`, decoded when they are read first."""
+        return self.curve_rows.table
+
+    @property
+    def tables(self) -> dict[str, pa.Table | SystemRows | None]:
         """The tables as they are held, by the names of `to_arrow`."""
         return {
-            "scores": self.table,
-            "curves": self.curve_table,
+            "scores": self.score_rows,
+            "curves": self.curve_rows,
             "alignment": self.alignment_table,
             "query_texts": self.text_table,
         }

@@ -22,7 +22,7 @@ from functools import cache
 from html import escape
 from importlib import import_module
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -98,47 +98,17 @@ def _with_equal_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.unify_dictionaries()
 
 
-def sent(table: pa.Table) -> tuple[pa.Schema, list[list[object]]]:
-    """Pack a table for another process, where `received` makes it again: what chunks share is there once."""
-    chunks: list[list[object]] = []
-    before: list[pa.Array | None] = [None] * table.num_columns
-    for batch in table.to_batches():
-        chunks.append([_sent(*each) for each in zip(batch.columns, before, strict=True)])
-        before = batch.columns
-    return table.schema, chunks
-
-
-def received(schema: pa.Schema, chunks: Sequence[Sequence[object]]) -> pa.Table:
-    """The table of which `sent` said this."""
-    batches: list[pa.RecordBatch] = []
-    for chunk in chunks:
-        before = batches[-1].columns if batches else [None] * len(chunk)
-        columns = [_received(*each) for each in zip(chunk, before, strict=True)]
-        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-    return pa.Table.from_batches(batches, schema)
-
-
 def _shared(column: pa.Array, before: pa.Array | None) -> pa.Array:
-    return _received(_sent(column, before), before)
-
-
-def _sent(column: pa.Array, before: pa.Array | None) -> object:
-    """None for a column of names that is that of the chunk before, the name and the rows of one that has one name."""
+    """The column, in memory that it shares where it is one of names: equal to the chunk before, or of one name."""
     if not pa.types.is_dictionary(column.type):
         return column
     if before is not None and column.equals(before):
-        return None
+        return before
     ends = pc.min_max(column.indices)
     if column.null_count or not len(column) or ends["min"] != ends["max"]:
         return column
-    return column.dictionary.slice(ends["min"].as_py(), 1), len(column)
-
-
-def _received(column: object, before: pa.Array | None) -> pa.Array:
-    if isinstance(column, tuple):
-        name, rows = column
-        return pa.DictionaryArray.from_arrays(pa.array(_zeros(1 << rows.bit_length())[:rows]), name)
-    return before if column is None else column
+    name = column.dictionary.slice(ends["min"].as_py(), 1)
+    return pa.DictionaryArray.from_arrays(pa.array(_zeros(1 << len(column).bit_length())[: len(column)]), name)
 
 
 @cache
@@ -222,6 +192,15 @@ def _with_codes(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 
 
+class Late(Protocol):
+    """A table that is made when it is read."""
+
+    @property
+    def table(self) -> pa.Table:
+        """The table."""
+        ...
+
+
 class Tables(ABC):
     """Tables under names. Each is a DataFrame by the attribute of its name, and in Arrow by `to_arrow`.
 
@@ -230,7 +209,7 @@ class Tables(ABC):
 
     @property
     @abstractmethod
-    def tables(self) -> Mapping[str, pa.Table | None]:
+    def tables(self) -> Mapping[str, pa.Table | Late | None]:
         """The tables as they are held, by their names; None for one that was not requested."""
 
     def to_arrow(self, table: str | None = None) -> pa.Table:
@@ -264,7 +243,8 @@ class Tables(ABC):
         name = next(iter(held)) if table is None else table
         if name not in held:
             raise SettingsError(f"there is no table {name!r} here. There are: {', '.join(held)}.")
-        return decoded(held[name])
+        rows = held[name]
+        return decoded(rows if isinstance(rows, pa.Table) else rows.table)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)

@@ -84,7 +84,7 @@ def judged(
         executor=workers(),
         progress=progress,
     )
-    leading = next(iter(board(result.table, job.scored).by), "")
+    leading = next(iter(board(result.overall, job.scored).by), "")
     values = _values(result)
     before = values_of(past.current())
     pairs = [(system, baseline) for system, baseline in baselines.items() if baseline is not None]
@@ -214,6 +214,6 @@ def _name_of(system: str, night: int) -> str:
 def _values(result: Result) -> dict[tuple[str, str], dict[str, float]]:
     """The numbers over all queries, by condition and measure, and system."""
     values: dict[tuple[str, str], dict[str, float]] = {}
-    for (condition, system, measure), value in board(result.table).values.items():
+    for (condition, system, measure), value in board(result.overall).values.items():
         values.setdefault((condition, measure), {})[system] = value
     return values

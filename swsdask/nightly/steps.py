@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
-import pyarrow.compute as pc
-
 from swsdask import __version__
 from swsdask.api.archives import ingest
 from swsdask.api.manifest import signatures_of
@@ -372,7 +370,7 @@ def _new_record(
         signatures = _signatures(job, evaluation)
         rows = [
             {**row, "content": runs[row["system"]].content, "signature": signatures[row["system"]]}
-            for row in result.table.filter(pc.is_null(result.table["query"])).drop_columns(["query"]).to_pylist()
+            for row in result.overall.drop_columns(["query"]).to_pylist()
             if row["system"] in due
         ]
     for said in (*notes, *verdict.gates):

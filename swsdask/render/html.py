@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.comparison import Comparison
@@ -22,6 +21,7 @@ from swsdask.model.layers import matching_presets
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.results import RankCorrelation, Result
+from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import names_of, rows_with
 from swsdask.places.reading import Location
 from swsdask.places.writing import replacing
@@ -64,12 +64,12 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     template = environment().get_template("report.html.j2")
     found = result.board
     shown = {system for condition in found.conditions for system in drawn(found, condition)}
-    curves = rows_with(result.curve_table, system=[*shown])
+    curves = result.curve_rows.among(shown)
     plots = figures(curves, found)
     calibrated = calibration(curves, found)
     retrieved = retrieval(curves, found)
     ranked = {each.condition: compared(each, found) for each in correlations}
-    queries, left_out = by_query(result.table, found, result.text_table)
+    queries, left_out = by_query(result.score_rows, found, result.text_table)
     return template.render(
         title=_title(found),
         verdict=_verdict(found, result.comparison),
@@ -93,7 +93,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         ece_kinds=KINDS,
         retrieval_curves=RETRIEVAL_CURVES,
         bar_width=_BAR_WIDTH,
-        worst=None if queries is None else worst_queries(result.table, found, queries["systems"]),
+        worst=None if queries is None else worst_queries(result.score_rows, found, queries["systems"]),
         by_query=queries is not None,
         by_query_left_out=left_out,
         load=processing_load(found, result.manifest),
@@ -293,12 +293,12 @@ def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: floa
     return boxes
 
 
-def worst_queries(table: pa.Table, found: Board, systems: Sequence[str]) -> dict[str, object] | None:
+def worst_queries(scores: SystemRows, found: Board, systems: Sequence[str]) -> dict[str, object] | None:
     """List the queries of each system with the lowest ATWV in the first condition, ascending, equal ones by id.
 
     Queries of 1 cost nothing and are not listed. None without ATWV by query.
     """
-    rows = rows_with(table, system=systems, condition=found.conditions[:1], measure=["atwv"])
+    rows = rows_with(scores.among(systems), condition=found.conditions[:1], measure=["atwv"])
     rows = rows.filter(pc.and_(pc.is_valid(rows["query"]), pc.less(rows["value"], 1)))
     values: dict[str, list[tuple[float, str]]] = {system: [] for system in systems}
     names = (names_of(rows[column]) for column in ("system", "query"))

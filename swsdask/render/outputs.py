@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
 from swsdask.model.limits import shortage
+from swsdask.model.parquet_files import write_parquet
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
-from swsdask.model.tables import NAMES, as_json, coded, read_parquet, records_as
+from swsdask.model.system_rows import SystemRows
+from swsdask.model.tables import as_json, read_parquet, records_as
 from swsdask.places.reading import Location, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
@@ -31,10 +29,6 @@ OUTPUTS = ("scores", "json", "curves", "report")
 MOST_IN_JSON = 200_000
 """scores.json, which has some 120 bytes per number, is written without being requested up to so many numbers."""
 
-_ROWS_PER_GROUP = 250_000
-"""So few, what one row group is encoded in is small beside the tables, and stays in the caches of a core."""
-
-_POINTS = ("threshold", "x", "y")
 _SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT, "query_texts": QUERY_TEXTS}
 
 
@@ -53,7 +47,7 @@ def known_outputs(names: Iterable[str]) -> list[str]:
 
 def written_by_default(result: Result) -> tuple[str, ...]:
     """All of `OUTPUTS`, of a result with many numbers without scores.json."""
-    return tuple(each for each in OUTPUTS if each != "json" or result.table.num_rows <= MOST_IN_JSON)
+    return tuple(each for each in OUTPUTS if each != "json" or result.score_rows.num_rows <= MOST_IN_JSON)
 
 
 def write_outputs(
@@ -95,19 +89,14 @@ def write_outputs(
     with together(directory) as hidden:
         others = [] if official is None else [str(path.relative_to(hidden)) for path in official(hidden)]
         others += [] if result.comparison is None else comparison_files(result.comparison, hidden)
-        with ThreadPoolExecutor(2, thread_name_prefix="swsdask") as beside:
-            tables = [
-                beside.submit(_write_table, hidden / f"{name}.parquet", table, _SCHEMAS[name])
-                for name, table in result.tables.items()
-                if table is not None and (name in chosen or name not in OUTPUTS)
-            ]
-            if "json" in chosen:
-                with (hidden / "scores.json").open("wb") as file:
-                    file.writelines(line.encode() for line in _json_lines(result.table))
-            if "report" in chosen:
-                (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
-            for each in tables:
-                each.result()
+        for name, rows in result.tables.items():
+            if rows is not None and (name in chosen or name not in OUTPUTS):
+                _write_table(hidden / f"{name}.parquet", rows, _SCHEMAS[name])
+        if "json" in chosen:
+            with (hidden / "scores.json").open("wb") as file:
+                file.writelines(line.encode() for line in _json_lines(result.table))
+        if "report" in chosen:
+            (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
         manifest = {**result.manifest, "notes": list(result.notes), "files": fingerprints(hidden)}
         _write_manifest(hidden, manifest)
         listed = ("scores.parquet", "scores.json", *(f"{name}.parquet" for name in list(_SCHEMAS)[1:]))
@@ -142,14 +131,14 @@ def read_outputs(directory: Location) -> Result:
             continue
         with _listed(directory, file, files) as content:
             table = read_parquet(content)
-            tables[name] = coded(table, schema) if name in ("scores", "curves") else table.cast(schema)
+            tables[name] = table.cast(schema)
     comparison = None
     if COMPARISON in files:
         with _listed(directory, COMPARISON, files) as content:
             comparison = read_comparison(content)
     notes = tuple(manifest.pop("notes"))
     curves = tables.get("curves", CURVES.empty_table())
-    return Result(
+    return Result.of(
         tables["scores"], curves, manifest, notes, tables.get("alignment"), comparison, tables.get("query_texts")
     )
 
@@ -238,50 +227,12 @@ def scores_json(result: Result) -> str:
     return "".join(_json_lines(result.table))
 
 
-def _write_table(path: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Write with one compression, one size of row groups, no metadata and one NaN for all.
-
-    Names go into the file as their codes, which are counted anew in each row group: the bytes depend on the rows alone,
-    and nothing is decoded. The numbers of curves all differ, so they have no dictionary; of neighbours the first bytes
-    are alike. Row groups state which systems they have, and nothing else.
-    """
-    fields = [field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema]
-    dictionary = [name for name in schema.names if name not in _POINTS]
-    with pq.ParquetWriter(
-        path,
-        pa.schema(fields),
-        compression="zstd",
-        version="2.6",
-        use_dictionary=dictionary,
-        column_encoding={name: "BYTE_STREAM_SPLIT" for name in _POINTS if name in schema.names},
-        write_statistics=["system"],
-        store_schema=False,
-    ) as file:
-        for first in range(0, max(1, table.num_rows), _ROWS_PER_GROUP):
-            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP)
-            columns = [_one_form(column.cast(field.type)) for column, field in zip(part, fields, strict=True)]
-            group = pa.table(columns, schema=pa.schema(fields)).unify_dictionaries().combine_chunks()
-            file.write_table(group, row_group_size=_ROWS_PER_GROUP)
-
-
-def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with one NaN for all, or with the names of each chunk coded in order of first appearance."""
-    if pa.types.is_floating(column.type):
-        undefined = pc.is_nan(column)
-        return pc.if_else(undefined, np.nan, column) if pc.any(undefined).as_py() else column
-    if not pa.types.is_dictionary(column.type):
-        return column
-    chunks: list[pa.Array] = []
-    before = None
-    for chunk in column.chunks:
-        if before is None or not chunk.equals(before):  # names of systems mostly are those of the one before
-            codes = chunk.indices.dictionary_encode()
-            names = chunk.dictionary.take(codes.dictionary)
-            chunks.append(pa.DictionaryArray.from_arrays(codes.indices, names))
-        else:
-            chunks.append(chunks[-1])
-        before = chunk
-    return pa.chunked_array(chunks, column.type)
+def _write_table(path: Path, rows: pa.Table | SystemRows, schema: pa.Schema) -> None:
+    if isinstance(rows, pa.Table):
+        write_parquet(rows, schema, path)
+    else:
+        with path.open("wb") as file:
+            file.writelines(rows.parts())
 
 
 def _json_lines(table: pa.Table) -> Iterator[str]:

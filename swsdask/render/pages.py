@@ -19,6 +19,7 @@ from markupsafe import Markup
 from swsdask.model.errors import counted, visible
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import TABLE, written
+from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import distinct, places_of, rows_with
 
 if TYPE_CHECKING:
@@ -196,38 +197,33 @@ def by_condition(found: Board) -> dict[str, object] | None:
 
 
 def by_query(
-    table: pa.Table, found: Board, texts: pa.Table | None = None
+    scores: SystemRows, found: Board, texts: pa.Table | None = None
 ) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
     """The numbers of each query in the first condition, and the number of systems left out for lack of room.
 
-    `texts` are rows of `QUERY_TEXTS`. The systems are in the order of their rank. Measures whose description has
-    `by_query` false are left out. The first is None without numbers of queries, the second if no system was left out.
+    `texts` are rows of `QUERY_TEXTS`. The systems are in the order of their rank; only their rows are decoded. Measures
+    whose description has `by_query` false are left out. The first is None without numbers of queries, the second if no
+    system was left out.
     """
-    hidden = {row.name for row in TABLE if not row.by_query}
+    kept: dict[str, pa.Table] = {}
     names: dict[str, None] = {}
     queries: dict[str, None] = {}
-    before: pa.RecordBatch | None = None
-    for batch in table.select(["condition", "query", "measure"]).to_batches():
-        if before is not None and batch.equals(before):  # of another system
-            continue
-        before = batch
-        rows = rows_with(pa.Table.from_batches([batch]), condition=found.conditions[:1])
-        rows = rows.filter(pc.is_valid(rows["query"]))
-        own = [name for name in distinct(rows["measure"]) if name not in hidden]
-        names |= dict.fromkeys(own)
-        queries |= dict.fromkeys(distinct(rows_with(rows, measure=own)["query"]))
+    for system in found.systems:
+        own = _rows_by_query(scores.among([system]), found)
+        more_names = names | dict.fromkeys(distinct(own["measure"]))
+        more_queries = queries | dict.fromkeys(distinct(own["query"]))
+        if kept and len(more_names) * len(more_queries) * (len(kept) + 1) > MOST_NUMBERS:
+            break
+        kept[system], names, queries = own, more_names, more_queries
     if not names:
         return None, None
-    n = max(1, MOST_NUMBERS // (len(queries) * len(names)))
-    systems = found.systems[:n]
-    rows = rows_with(table, system=systems, condition=found.conditions[:1], measure=[*names], query=[*queries])
-    values = np.full((len(names), len(systems), len(queries)), math.nan)
-    places = (("measure", [*names]), ("system", systems), ("query", [*queries]))
-    values[tuple(places_of(rows[column], named) for column, named in places)] = rows["value"].to_numpy()
+    values = np.full((len(names), len(kept), len(queries)), math.nan)
+    for place, own in enumerate(kept.values()):
+        values[places_of(own["measure"], [*names]), place, places_of(own["query"], [*queries])] = own["value"]
     # Most numbers are there many times; NaN is none of them.
     known = {value: number(value) for value in np.unique(values).tolist() if not math.isnan(value)}
     cube = {
-        "systems": list(systems),
+        "systems": [*kept],
         "measures": [*names],
         "rows": [*queries],
         "texts": _texts_of([*queries], texts),
@@ -235,8 +231,16 @@ def by_query(
             name: [[known.get(value) for value in line] for line in values[k].tolist()] for k, name in enumerate(names)
         },
     }
-    left_out = {"kept": n, "of": len(found.systems)} if n < len(found.systems) else None
+    left_out = {"kept": len(kept), "of": len(found.systems)} if len(kept) < len(found.systems) else None
     return cube, left_out
+
+
+def _rows_by_query(rows: pa.Table, found: Board) -> pa.Table:
+    """The rows that a page shows: of queries, in the first condition, of measures that are shown for each query."""
+    hidden = {row.name for row in TABLE if not row.by_query}
+    rows = rows_with(rows, condition=found.conditions[:1])
+    rows = rows.filter(pc.is_valid(rows["query"]))
+    return rows_with(rows, measure=[name for name in distinct(rows["measure"]) if name not in hidden])
 
 
 def _texts_of(queries: Sequence[str], texts: pa.Table | None) -> list[str]:

@@ -246,7 +246,7 @@ def write_tde_output(result: Result, directory: Path) -> list[Path]:
 
     The result must have all measures of its definition. Raises `OSError` if a file cannot be written.
     """
-    systems = list(dict.fromkeys(result.table["system"].to_pylist()))
+    systems = result.score_rows.systems
     paths = []
     for system in systems:
         path = directory / "tde" / system if len(systems) > 1 else directory / "tde"
@@ -259,7 +259,7 @@ def write_tde_output(result: Result, directory: Path) -> list[Path]:
 
 def output_files(result: Result, system: str) -> dict[str, str]:
     """The text of each file of one system."""
-    own = result.table.filter(pc.equal(result.table["system"], system))
+    own = result.score_rows.among([system])
     columns = (own[name].to_pylist() for name in ("condition", "measure", "value"))
     values = {(condition, measure): value for condition, measure, value in zip(*columns, strict=True)}
     if result.manifest["definition"] == "tdev2":

@@ -88,7 +88,7 @@ def write_stdeval_output(result: Result, evaluated: StdevalContext, alignment: p
     paths = []
     for system, run in result.manifest["runs"].items():
         own = alignment.filter(pc.equal(alignment["system"], system))
-        blocks = _blocks(result.table.filter(pc.equal(result.table["system"], system)), evaluated)
+        blocks = _blocks(result.score_rows.among([system]), evaluated)
         report = occurrence_report(system, run["attributes"], blocks, own, evaluated)
         lines = stdeval_alignment(own, evaluated.language, evaluated.texts, evaluated.types)
         for ending, texts in (("occ.txt", iter([report])), ("ali.csv", lines)):

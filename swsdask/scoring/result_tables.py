@@ -1,11 +1,9 @@
 """The results of one run, computed from its statistics: numbers and curves as tables, and notes.
 
-In these tables names are coded, so that they travel in a third of the bytes.
-
-In an archive the results of systems are kept, so that numbers are not computed again. They depend on the rows of the
-run and what it tells of itself, on the reference with its inputs, the settings of the evaluation, and on which measures
-were requested; not on the name of the system. Of `MOST` such choices the results of a run are kept, the last ones. Only
-measures of this package are kept: the version of others is unknown.
+In an archive the results of systems are kept, so that numbers are neither computed nor encoded again. They depend on
+the rows of the run and what it tells of itself, on its name, which is in the rows of results, on the reference with its
+inputs, the settings of the evaluation, and on which measures were requested. Of `MOST` such choices the results of a
+run are kept, the last ones. Only measures of this package are kept: the version of others is unknown.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.names import family_name
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.tables import coded
 from swsdask.model.trials import F64, I64, Reference
 from swsdask.scoring.rounds import Found, SystemResults
 from swsdask.statistics.statistic import Statistic
@@ -71,11 +70,11 @@ class CountedRun:
     def results(self, shared: tuple[Reference]) -> SystemResults:
         """Compute its results; `shared` is the reference."""
         scored = Scored(self.statistics, shared[0], self.settings)
-        return SystemResults(
-            scores=score_table(self.system, scored, self.measures, self.names),
-            curves=curve_table(self.system, scored),
-            notes=system_notes(scored),
-            observed=None if self.observer is None else self.observer.observe(self.system, scored),
+        return SystemResults.of(
+            score_table(self.system, scored, self.measures, self.names),
+            curve_table(self.system, scored),
+            system_notes(scored),
+            None if self.observer is None else self.observer.observe(self.system, scored),
         )
 
 
@@ -154,8 +153,12 @@ def name_column(names: Sequence[str], code: I64) -> pa.Array:
 MOST = 16
 """Of how many choices of reference, settings and measures the results of a run are kept."""
 
-SYSTEM = "system"
-_NOTES = pa.list_(pa.struct({"text": pa.string(), "summary": pa.string(), "number": pa.int64()}))
+_NUMBER = pa.struct([SCORES.field(name) for name in ("condition", "measure", "value")])
+_NOTE = pa.struct({"text": pa.string(), "summary": pa.string(), "number": pa.int64()})
+_KEPT = pa.schema(
+    {"scores": pa.binary(), "curves": pa.binary(), "overall": pa.list_(_NUMBER), "notes": pa.list_(_NOTE)}
+)
+"""The results of a run as they are kept."""
 
 
 class KeptResults:
@@ -201,7 +204,7 @@ class KeptResults:
         stored = self._runs[system]
         reported = stored.run.reported
         resources = None if reported is None else reported.to_json()
-        return self.files.place(stored, "results", (self._choice, resources))
+        return self.files.place(stored, "results", (self._choice, system, resources))
 
 
 def kept_results(
@@ -218,29 +221,20 @@ def kept_results(
 
 
 def _to_arrow(results: SystemResults) -> pa.RecordBatch:
-    """Results as one row: a list of rows of each table, without the system, and the notes."""
-    notes = pa.array([[note._asdict() for note in results.notes]], _NOTES)
-    columns = {"scores": _as_list(results.scores), "curves": _as_list(results.curves), "notes": notes}
-    return pa.RecordBatch.from_pydict(columns)
+    """Results as one row: the encoded tables, the numbers over all queries, and the notes."""
+    overall = [{field.name: row[field.name] for field in _NUMBER} for row in results.overall.to_pylist()]
+    notes = [note._asdict() for note in results.notes]
+    columns = ([results.scores.to_pybytes()], [results.curves.to_pybytes()], [overall], [notes])
+    return pa.record_batch([*map(pa.array, columns, _KEPT.types)], schema=_KEPT)
 
 
 def _from_arrow(row: pa.RecordBatch, system: str) -> SystemResults:
-    """Undo `_to_arrow`. Raises `ValueError` or `KeyError` for another row."""
-    scores, curves = (_as_table(row.column(each), system) for each in ("scores", "curves"))
-    notes = row.column("notes")
-    if notes.type != _NOTES:
-        raise ValueError(f"{notes.type} for notes")
-    return SystemResults(scores, curves, tuple(Note(**note) for note in notes[0].as_py()))
-
-
-def _as_list(table: pa.Table) -> pa.Array:
-    bare = table.drop_columns(SYSTEM)
-    rows = pa.StructArray.from_arrays([column.combine_chunks() for column in bare.columns], bare.schema.names)
-    return pa.LargeListArray.from_arrays(pa.array([0, len(rows)], pa.int64()), rows)
-
-
-def _as_table(column: pa.Array, system: str) -> pa.Table:
-    if not pa.types.is_large_list(column.type) or not pa.types.is_struct(column.type.value_type):
-        raise ValueError(f"{column.type} for a table")
-    bare = pa.Table.from_batches([pa.RecordBatch.from_struct_array(column.flatten())])
-    return bare.add_column(0, SYSTEM, name_column([system], np.zeros(len(bare), np.int64)))
+    """Undo `_to_arrow`. Raises `ValueError` for another row."""
+    if row.schema != _KEPT:
+        raise ValueError(f"{row.schema} for results")
+    scores, curves = (row.column(name)[0].as_buffer() for name in ("scores", "curves"))
+    numbers = pa.RecordBatch.from_struct_array(row.column("overall").flatten())
+    named = {"system": [system] * len(numbers), "query": pa.nulls(len(numbers), pa.string())}
+    overall = pa.table({name: named[name] if name in named else numbers.column(name) for name in SCORES.names})
+    notes = tuple(Note(**note) for note in row.column("notes")[0].as_py())
+    return SystemResults(scores, curves, coded(overall, SCORES), notes)

@@ -3,7 +3,7 @@
 A statistic may need what an earlier one found, so statistics are counted in rounds; each is one map over the tasks of a
 group of systems. Systems are scored group by group, all rounds of one group before the next: a group is large enough
 that every worker has several tasks, and small enough that memory stays bounded however many systems there are. The
-results of a system are a task too, so the client only steers and joins tables. Of small systems all of this is one
+results of a system are a task too, and encoded there, so the client only steers. Of small systems all of this is one
 task (`scoring.score`).
 
 Detections of an archive (`scoring.score`) and fragments of term discovery (`discovery.score`) are scored in this way;
@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import or_
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
+from swsdask.model.parquet_files import encoded
 from swsdask.model.results import CURVES, SCORES, Note
-from swsdask.model.tables import coded, gathered, received, sent
+from swsdask.model.system_rows import SystemRows
+from swsdask.model.tables import coded
 
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""
@@ -84,15 +86,22 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class SystemResults:
-    """The results of one system: rows of `SCORES` and of `CURVES`, whose names may be `coded`, and notes.
+    """The results of one system: its rows of `SCORES` and `CURVES`, encoded, and its notes.
 
-    `observed` is what was taken of it beside them.
+    `overall` are the rows of `SCORES` over all queries; `observed` is what was taken of the system beside its numbers.
     """
 
-    scores: pa.Table
-    curves: pa.Table
+    scores: pa.Buffer
+    curves: pa.Buffer
+    overall: pa.Table
     notes: tuple[Note, ...]
     observed: object = None
+
+    @classmethod
+    def of(cls, scores: pa.Table, curves: pa.Table, notes: Iterable[Note], observed: object = None) -> Self:
+        """Encode tables of results, whose names may be coded."""
+        overall = scores.filter(pc.is_null(scores["query"]))
+        return cls(encoded(scores, SCORES), encoded(curves, CURVES), coded(overall, SCORES), tuple(notes), observed)
 
 
 class Keeping(Protocol[SystemOfSource]):
@@ -152,48 +161,50 @@ class Source(Protocol[SystemOfSource]):
 
 @dataclass(frozen=True, eq=False)
 class ResultTables:
-    """The results of some systems: tables of `model.results`, and by system notes and what was observed.
+    """The results of systems, in order, and their alignment if it was requested."""
 
-    The alignment is there if it was requested.
-    """
-
-    scores: pa.Table
-    curves: pa.Table
-    notes: dict[str, tuple[Note, ...]]
-    observed: dict[str, object]
+    systems: dict[str, SystemResults]
     alignment: pa.Table | None = None
 
-    def __getstate__(self) -> dict[str, object]:
-        """The tables travel without what their chunks share."""
-        return self.__dict__ | {name: sent(getattr(self, name)) for name in ("scores", "curves")}
+    @classmethod
+    def joined(cls, parts: Sequence[ResultTables], systems: Sequence[str]) -> Self:
+        """The results of systems that were scored in several parts, in the order of `systems`."""
+        of = {system: own for part in parts for system, own in part.systems.items()}
+        aligned = [part.alignment for part in parts if part.alignment is not None]
+        ordered = {system: of[system] for system in systems}
+        return cls(ordered, _in_order(pa.concat_tables(aligned), systems) if aligned else None)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Undo `__getstate__`."""
-        self.__dict__.update(state | {name: received(*state[name]) for name in ("scores", "curves")})
+    @property
+    def scores(self) -> SystemRows:
+        """The rows of `SCORES`."""
+        return SystemRows(SCORES, {system: own.scores for system, own in self.systems.items()})
+
+    @property
+    def curves(self) -> SystemRows:
+        """The rows of `CURVES`."""
+        return SystemRows(CURVES, {system: own.curves for system, own in self.systems.items()})
+
+    @property
+    def overall(self) -> pa.Table:
+        """The rows of `SCORES` over all queries."""
+        none = coded(SCORES.empty_table(), SCORES)
+        return pa.concat_tables([none, *(own.overall for own in self.systems.values())])
+
+    @property
+    def notes(self) -> dict[str, tuple[Note, ...]]:
+        """The notes of each system."""
+        return {system: own.notes for system, own in self.systems.items()}
+
+    @property
+    def observed(self) -> dict[str, object]:
+        """The objects that were taken of each system beside its numbers."""
+        return {system: own.observed for system, own in self.systems.items()}
 
 
-def one_table(parts: Sequence[ResultTables], systems: Sequence[str]) -> ResultTables:
-    """The results of systems that were scored in several parts, in the order of `systems`."""
-    if len(parts) == 1:
-        return parts[0]
-    there = [system for part in parts for system in part.notes]
-
-    def joined(tables: Sequence[pa.Table]) -> pa.Table:
-        table = gathered(tables)
-        if there == [*systems]:
-            return table
-        table = table.combine_chunks()
-        place = pc.index_in(table["system"].cast(pa.string()), value_set=pa.array(systems, pa.string()))
-        return table.take(pc.array_sort_indices(place.combine_chunks()))
-
-    aligned = [part.alignment for part in parts if part.alignment is not None]
-    return ResultTables(
-        scores=joined([part.scores for part in parts]),
-        curves=joined([part.curves for part in parts]),
-        notes={system: part.notes[system] for system in systems for part in parts if system in part.notes},
-        observed={system: seen for part in parts for system, seen in part.observed.items()},
-        alignment=joined(aligned) if aligned else None,
-    )
+def _in_order(table: pa.Table, systems: Sequence[str]) -> pa.Table:
+    """The rows of an alignment in the order of systems."""
+    place = pc.index_in(table["system"], value_set=pa.array(systems, pa.string()))
+    return table.take(pc.array_sort_indices(place.combine_chunks()))
 
 
 def score_systems(
@@ -229,14 +240,12 @@ def score_systems(
     ExecutionError, ClusterError
         As `count_systems`.
     """
-    scores, curves = [coded(SCORES.empty_table(), SCORES)], [coded(CURVES.empty_table(), CURVES)]
-    notes: dict[str, tuple[Note, ...]] = {}
-    observed: dict[str, object] = {}
+    found: dict[str, SystemResults] = {}
     for group in groups(systems, source.enough):
         results = {} if kept is None else kept.read(group)
         left = [system for system in group if system.system not in results]
         if left:
-            which = _which(len(notes), len(group), n_systems)
+            which = _which(len(found), len(group), n_systems)
             statistics = _counted(left, which, source, executor, progress)
             waiting = [counted(system, statistics[system.system]) for system in left]
             progress.begin(f"{which}numbers", sum(each.rows for each in waiting))
@@ -251,18 +260,8 @@ def score_systems(
             if kept is not None:
                 kept.write(computed or {})
             results |= computed or {}
-        for system in group:
-            own = results[system.system]
-            scores.append(coded(own.scores, SCORES))
-            curves.append(coded(own.curves, CURVES))
-            notes[system.system] = own.notes
-            observed[system.system] = own.observed
-    return ResultTables(
-        scores=gathered(scores),
-        curves=gathered(curves),
-        notes=notes,
-        observed=observed,
-    )
+        found |= {system.system: results[system.system] for system in group}
+    return ResultTables(found)
 
 
 def count_systems(

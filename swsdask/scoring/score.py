@@ -25,7 +25,7 @@ from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
 from swsdask.scoring.result_tables import CountedRun, KeptResults, Observer
-from swsdask.scoring.rounds import Found, ResultTables, count_systems, one_table, score_systems
+from swsdask.scoring.rounds import Found, ResultTables, count_systems, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -95,7 +95,7 @@ def score_archive(
     parts = [score_systems(cut, len(cut), source, counted, executor, shown, results)] if cut or not whole else []
     if whole:
         parts += _score_whole(archive, whole, request, source.shared[0], executor, shown, kept, results)
-    tables = one_table(parts, systems)
+    tables = ResultTables.joined(parts, systems)
     if not alignment:
         return tables
     aligned = align_systems(archive, systems, reference, executor, settings.engine, shown)
@@ -294,7 +294,7 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
             tables.append(part)
             counts.add(tallies[0])
             numbers.add(tallies[1])
-    return one_table(tables, [run.system for run in task.runs]), counts, numbers
+    return ResultTables.joined(tables, [run.system for run in task.runs]), counts, numbers
 
 
 def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:

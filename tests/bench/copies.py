@@ -103,7 +103,7 @@ def score_copies(shape: Shape, number: int) -> Callable[[], dict[str, float]]:
         tables = score_archive(
             archive, [SYSTEM], reference, select(MEASURES), chosen, SerialExecutor(), measures=MEASURES
         )
-        rows = tables.scores.to_pylist()
-        return {row["measure"]: row["value"] for row in rows if row["query"] is None and row["condition"] == "all"}
+        rows = tables.overall.to_pylist()
+        return {row["measure"]: row["value"] for row in rows if row["condition"] == "all"}
 
     return step

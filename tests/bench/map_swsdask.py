@@ -23,6 +23,6 @@ def mean_average_precision(url: str) -> Callable[[], dict[str, float]]:
     def step() -> dict[str, float]:
         reference = build_reference(archive, chosen.evaluation)
         tables = score_archive(archive, systems, reference, select(["map"]), chosen, SerialExecutor(), measures=["map"])
-        return {row["system"]: row["value"] for row in tables.scores.to_pylist()}
+        return {row["system"]: row["value"] for row in tables.overall.to_pylist()}
 
     return step

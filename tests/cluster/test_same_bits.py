@@ -103,7 +103,7 @@ def test_a_measure_of_ones_own_is_computed_by_workers(executor: DaskExecutor, ev
         score_archive(cut, list(SYSTEMS), evaluated, [Mapped()], engines.settings(40), each)
         for each in (executor, SerialExecutor())
     ]
-    assert tables[0].scores.equals(tables[1].scores)
+    assert tables[0].scores.files == tables[1].scores.files
     assert tables[0].scores.num_rows == len(SYSTEMS) * len(evaluated.conditions)
 
 
@@ -142,8 +142,8 @@ def test_rankings_with_rules_of_their_own_and_gap(executor: DaskExecutor, tmp_pa
 def rankings(archive: Any, evaluated: Any, executor: Any, using: Any, names: tuple[str, ...]) -> bytes:
     systems = [run.system for run in archive.runs]
     tables = score_archive(archive, systems, evaluated, select(names), using, executor, measures=names)
-    assert {row["measure"] for row in tables.scores.to_pylist()} == set(names)
-    return engines.parquet(tables.scores)
+    assert {row["measure"] for row in tables.scores.table.to_pylist()} == set(names)
+    return b"".join(tables.scores.parts())
 
 
 def by_query(system: str, rows: list[Any], folder: Path) -> Iterator[engines.MemoryCell]:

@@ -28,7 +28,7 @@ from swsdask.comparison.significance import (
     percentile_interval,
 )
 from swsdask.model.comparison import Resampling
-from swsdask.model.results import SCORES, Result
+from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
 from tests.replicates import write_drawn_documents, write_replicate, write_turned
@@ -274,7 +274,7 @@ def test_wilcoxon_is_that_of_scipy_on_numbers_by_query(files: Path) -> None:
 def made(rows: list[tuple[str, str | None, str, float]], condition: str = "all") -> Result:
     columns = [list(column) for column in zip(*((s, condition, q, m, v) for s, q, m, v in rows), strict=True)]
     table = pa.table(columns, schema=SCORES)
-    return Result(table, pa.table({}), {**MANIFEST, "measures": ["map"]})
+    return Result.of(table, CURVES.empty_table(), {**MANIFEST, "measures": ["map"]})
 
 
 def averaged(values: dict[str, list[float]]) -> Result:
@@ -311,7 +311,7 @@ def test_the_order_of_systems_and_queries_never_shows() -> None:
     result = averaged(THREE)
     rows = result.table.to_pylist()
     random.Random(3).shuffle(rows)
-    shuffled = Result(pa.Table.from_pylist(rows, SCORES), result.curve_table, result.manifest)
+    shuffled = Result.of(pa.Table.from_pylist(rows, SCORES), result.curve_table, result.manifest)
     for options in ({}, {"interval": "bca", "adjust": "max-t"}):
         one, other = (sws.compare(each, replicates=300, seed=5, **options) for each in (result, shuffled))
         assert one.interval_table.equals(other.interval_table)

@@ -80,7 +80,7 @@ OLD = replace(
     notes=("old",),
     alignment_table=table([("a", "q1", "d", 1, 0.5, 1.0, 0.4, 0.9, 2.5, "YES", "hit")], ALIGNMENT),
 )
-NEW = Result(OLD.table.slice(1), OLD.curve_table.slice(1), OLD.manifest, ("new",))
+NEW = Result.of(OLD.table.slice(1), OLD.curve_table.slice(1), OLD.manifest, ("new",))
 
 
 def score_out(text: str) -> Callable[[Path], list[Path]]:

@@ -17,7 +17,7 @@ from swsdask.render import comparison
 from swsdask.render.comparison import LEVELS, print_comparison
 from swsdask.render.html import LISTED, page
 from swsdask.render.outputs import read_outputs
-from tests.results import made_up, made_up_result, three_systems
+from tests.results import MANIFEST, made_up, made_up_result, three_systems
 
 TARGETS = [3, 5, 2, 4, 6, 3, 2, 8, 4, 3, 5, 2, 4, 3, 6]
 
@@ -117,7 +117,7 @@ def test_losses_are_a_stacked_bar(threshold: float, atwv: float, widths: list[fl
         },
         SCORES,
     )
-    shown = page(replace(three_systems(), table=table))
+    shown = page(Result.of(table, three_systems().curve_table, MANIFEST))
     section = shown[shown.index("Losses of systems") :]
     bar = section[section.index('class="track"') :]
     found = re.findall(r'<rect class="(\w+)" x="([\d.]+)" y="1" width="([\d.]+)"', bar[: bar.index("</svg>")])

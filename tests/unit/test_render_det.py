@@ -166,10 +166,10 @@ def test_conditions_have_the_same_axes() -> None:
 
 def test_the_pooled_curve_is_marked_by_pooled_rates() -> None:
     result = three_systems()
-    curves = result.curve_table
+    curves = result.curve_table.cast(CURVES)
     pooled = curves.set_column(2, CURVES.field("curve"), pa.array(["det_pooled"] * curves.num_rows))
     rates = [("good", "all", None, "p_fa_pooled", 0.001), ("good", "all", None, "p_miss_pooled", 0.25)]
-    (plot,) = figures(pooled, board(pa.concat_tables([result.table, table(rates, SCORES)])))["all"]
+    (plot,) = figures(pooled, board(pa.concat_tables([result.table.cast(SCORES), table(rates, SCORES)])))["all"]
     frame = FRAME.fitted(np.append(pooled["x"].to_numpy(), 0.001), np.append(pooled["y"].to_numpy(), 0.25))
     good = next(system for system in plot["systems"] if system["name"] == "good")
     assert good["actual"]["x"] == pytest.approx(frame.x.position(0.001), abs=0.06)

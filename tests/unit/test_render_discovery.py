@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -64,7 +63,7 @@ def result(systems: tuple[str, ...] = ("alpha", "beta"), definition: str = "docu
         "classes": {system: {"best": [classes], "worst": [classes]} for system in systems},
     }
     points = [pa.array(c, f.type) for c, f in zip(zip(*curves, strict=True), CURVES, strict=True)]
-    return Result(table, pa.table(points, schema=CURVES), manifest, ("a note with <script>",))
+    return Result.of(table, pa.table(points, schema=CURVES), manifest, ("a note with <script>",))
 
 
 def printed(what: Result) -> str:
@@ -141,9 +140,10 @@ def test_spreads_lie_on_their_axis() -> None:
 def test_no_folds_no_spreads() -> None:
     whole = result(definition="tdev2")
     kept = [r for r in whole.table.to_pylist() if "/" not in r["condition"] and r["measure"][-4:] not in ENDS]
-    bare = replace(whole, table=pa.Table.from_pylist(kept, schema=SCORES))
+    bare = Result.of(pa.Table.from_pylist(kept, schema=SCORES), whole.curve_table, whole.manifest)
     assert "Over folds" not in text_of(page(bare))
-    one = printed(replace(bare, table=pa.Table.from_pylist([r for r in kept if r["system"] == "beta"], schema=SCORES)))
+    beta = pa.Table.from_pylist([r for r in kept if r["system"] == "beta"], schema=SCORES)
+    one = printed(Result.of(beta, whole.curve_table, whole.manifest))
     assert [line.split() for line in one.splitlines()[:4:3]] == [["all", "beta"], ["NED", "0.300"]]
 
 

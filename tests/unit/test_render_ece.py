@@ -53,10 +53,11 @@ def calibrated_systems(names: tuple[str, ...] = ("good", "middling", "weak")) ->
             numbers |= {"n_given_target": 18, "n_imputed_target": 4, "n_given_nontarget": 120}
             numbers |= {"n_imputed_nontarget": 59_858, "impute_score": -3.5, "bayes_threshold": THRESHOLD}
             scores += [(name, condition, None, measure, float(value)) for measure, value in numbers.items()]
-    return replace(
-        result,
-        table=pa.concat_tables([result.table, table(scores, SCORES)]),
-        curve_table=pa.concat_tables([result.curve_table, table(points, CURVES)]),
+    return Result.of(
+        pa.concat_tables([result.table.cast(SCORES), table(scores, SCORES)]),
+        pa.concat_tables([result.curve_table.cast(CURVES), table(points, CURVES)]),
+        result.manifest,
+        result.notes,
     )
 
 
@@ -133,7 +134,7 @@ def test_no_section_without_cnxe_and_no_pictures_without_curves() -> None:
     assert calibration(plain.curve_table, board(plain.table)) == {}
     assert 'class="calibration"' not in page(plain)
     assert "C_nxe" not in page(plain)
-    without = replace(calibrated_systems(), curve_table=plain.curve_table)
+    without = replace(calibrated_systems(), curve_rows=plain.curve_rows)
     assert all(section["open"] == [] for section in calibration(without.curve_table, board(without.table)).values())
     assert 'class="calibration"' in page(without)
     assert "Not drawn:" not in page(without)

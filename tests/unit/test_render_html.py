@@ -213,7 +213,7 @@ def test_a_big_result_stays_small(tmp_path: Path) -> None:
         for name in names
         for kind in ("det", "det_pooled")
     )
-    write_report(Result(table(scores, SCORES), points, MANIFEST), tmp_path / "deep" / "report.html")
+    write_report(Result.of(table(scores, SCORES), points, MANIFEST), tmp_path / "deep" / "report.html")
     text = (tmp_path / "deep" / "report.html").read_text(encoding="utf-8")
     plots = figures(points, board(table(scores, SCORES)))["all"]
     assert text.count('class="curve c') == sum(len(plot["systems"]) for plot in plots)
@@ -242,13 +242,13 @@ def test_the_first_screen_says_who_won_and_by_how_much() -> None:
 def test_systems_with_equal_numbers_share_the_first_place() -> None:
     values = {"a": 0.5, "b": 0.25, "c": 0.5}
     rows = [(name, "all", None, "atwv", value) for name, value in values.items()]
-    result = Result(table(rows, SCORES), table([], CURVES), {})
+    result = Result.of(table(rows, SCORES), table([], CURVES), {})
     assert '<p class="first">a, c share the first place by ATWV with 0.5000.</p>' in page(result)
 
 
 def test_the_leaderboard_has_the_requested_measures_in_their_order() -> None:
     rows = [(system, "all", None, measure, 0.5) for measure in ("map", "stwv") for system in "ab"]
-    result = Result(table(rows, SCORES), table([], CURVES), {"measures": ["stwv", "map"]})
+    result = Result.of(table(rows, SCORES), table([], CURVES), {"measures": ["stwv", "map"]})
     headings = [row for row in Page(page(result)).rows if "MAP" in row]
     assert [cell for cell in headings[0] if cell in ("MAP", "STWV")] == ["STWV", "MAP"]
 
@@ -294,24 +294,24 @@ def undecided() -> Result:
         (*list(row.values())[:4], math.nan if row["measure"] in by_decision else row["value"])
         for row in result.table.to_pylist()
     ]
-    return replace(result, table=table(rows, SCORES))
+    return Result.of(table(rows, SCORES), result.curve_table, result.manifest)
 
 
 def not_defined() -> Result:
     result = three_systems()
     points = [(*list(row.values())[:4], math.nan, math.nan) for row in result.curve_table.to_pylist()]
     rows = [(*list(row.values())[:4], math.nan) for row in result.table.to_pylist()]
-    return replace(result, curve_table=table(points, CURVES), table=table(rows, SCORES))
+    return Result.of(table(rows, SCORES), table(points, CURVES), result.manifest)
 
 
 @pytest.mark.parametrize(
     "result",
     [
-        Result(table([], SCORES), table([], CURVES), {}),
-        replace(three_systems(), curve_table=table([], CURVES)),
+        Result.of(table([], SCORES), table([], CURVES), {}),
+        Result.of(three_systems().table, table([], CURVES), MANIFEST),
         replace(three_systems(), manifest={}, notes=()),
-        Result(table([("s", "all", None, "eer", 0.1)], SCORES), table([], CURVES), MANIFEST),
-        Result(table([("s", "all", "q", "ap", 0.1)], SCORES), table([], CURVES), MANIFEST),
+        Result.of(table([("s", "all", None, "eer", 0.1)], SCORES), table([], CURVES), MANIFEST),
+        Result.of(table([("s", "all", "q", "ap", 0.1)], SCORES), table([], CURVES), MANIFEST),
         undecided(),
         not_defined(),
     ],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 
@@ -21,7 +19,7 @@ EVENTS += [Event(0, "e", None, True)]
 
 
 def curves() -> list[tuple[str, float, float, float]]:
-    found = tables_of(with_options(), 1, "abcde", EVENTS).curves.to_pylist()
+    found = tables_of(with_options(), 1, "abcde", EVENTS).curves.table.to_pylist()
     return [(row["curve"], row["threshold"], row["x"], row["y"]) for row in found if "recall" in row["curve"]]
 
 
@@ -29,10 +27,11 @@ def result() -> Result:
     made = three_systems()
     points = [("good", "all", *point) for point in curves()]
     scores = [("good", "all", None, name, value) for name, value in (("ap", 0.5), ("precision_at_rank@5", 0.25))]
-    return replace(
-        made,
-        table=pa.concat_tables([made.table, table(scores, SCORES)]),
-        curve_table=pa.concat_tables([made.curve_table, table(points, CURVES)]),
+    return Result.of(
+        pa.concat_tables([made.table.cast(SCORES), table(scores, SCORES)]),
+        pa.concat_tables([made.curve_table.cast(CURVES), table(points, CURVES)]),
+        made.manifest,
+        made.notes,
     )
 
 

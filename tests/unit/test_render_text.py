@@ -24,7 +24,7 @@ def on_terminal(result: Result, width: int, top: int | None = None) -> str:
 
 
 def of(*rows: tuple[Any, ...], manifest: dict[str, Any] = MANIFEST) -> Result:
-    return Result(table(rows, SCORES), three_systems().curve_table.slice(0, 0), manifest)
+    return Result.of(table(rows, SCORES), three_systems().curve_table.slice(0, 0), manifest)
 
 
 def test_piped_output_has_every_number_of_a_system_on_one_line(

@@ -132,7 +132,7 @@ def test_what_later_rounds_need_is_held_where_memory_is_shared_and_there_is_room
     measures = ("mtwv", "map")
     found, right = run(cell, measures=measures), run(apart, measures=measures, executor=engines.Forgetful())
     assert (len(cell.columns), len(apart.columns)) == (reads, 2)
-    assert (found.scores.to_pylist(), found.curves.to_pylist()) == (right.scores.to_pylist(), right.curves.to_pylist())
+    assert (found.scores.files, found.curves.files) == (right.scores.files, right.curves.files)
 
 
 @pytest.mark.usefixtures("few_rows")

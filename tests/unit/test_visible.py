@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import swsdask as sws
 from swsdask.cli import main
 from swsdask.model.errors import LONGEST, Problem, styled, visible, without_formula
+from swsdask.model.results import SCORES, Result
 from swsdask.render.html import page
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 from tests.results import three_systems
@@ -68,9 +68,10 @@ def test_ids_on_a_terminal_and_in_a_file(
 
 def test_ids_in_a_page() -> None:
     result = three_systems(("good", "a\u202eb\x9bc", "weak"))
-    condition = pc.replace_substring(result.table["condition"], "all", "al\u2067l")
-    table = result.table.set_column(result.table.schema.get_field_index("condition"), "condition", condition)
-    text = page(replace(result, table=pa.table(table), notes=("a note on \x1b[31m",)))
+    table = result.table.cast(SCORES)
+    condition = pc.replace_substring(table["condition"], "all", "al\u2067l")
+    table = table.set_column(table.schema.get_field_index("condition"), SCORES.field("condition"), condition)
+    text = page(Result.of(table, result.curve_table, result.manifest, ("a note on \x1b[31m",)))
     assert "a\\u202eb\\u009bc" in text
     assert visible(text) == text
     for data in text.split('<script type="application/json"')[1:]:

@@ -1,0 +1,298 @@
+"""Parquet files of results in one form, and files of one schema joined without decoding them.
+
+A Parquet file is row groups, one after the other, and a footer that says where each of their columns begins. Files are
+joined by copying their row groups and writing one footer for all of them, in which every place is moved by the bytes
+before it. So row groups are encoded where their rows are computed, and who makes the file only copies bytes.
+
+The footer is the struct `FileMetaData` of Apache Parquet (parquet.thrift) in Thrift's compact protocol
+(thrift-compact-protocol.md). It is read whole and written whole, whatever fields it has. pyarrow, which encodes and
+reads the row groups, has no function for joining them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from swsdask.model.tables import NAMES
+
+POINTS = ("threshold", "x", "y")
+"""Columns whose numbers all differ: those of curves."""
+
+_ROWS_PER_GROUP = 250_000
+"""So few, what one row group is encoded in is small beside the tables, and stays in the caches of a core."""
+
+
+def encoded(table: pa.Table, schema: pa.Schema) -> pa.Buffer:
+    """The Parquet file of a table: see `write_parquet`."""
+    sink = pa.BufferOutputStream()
+    write_parquet(table, schema, sink)
+    return sink.getvalue()
+
+
+def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFile) -> None:
+    """Write the columns of a schema with one compression, one size of row groups, no metadata and one NaN for all.
+
+    Names go into the file as their codes, which are counted anew in each row group: the bytes depend on the rows alone,
+    and nothing is decoded. `POINTS` have no dictionary; of neighbours the first bytes are alike. Row groups state which
+    systems they have, and nothing else.
+    """
+    fields = [field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema]
+    points = [name for name in schema.names if name in POINTS]
+    with pq.ParquetWriter(
+        where,
+        pa.schema(fields),
+        compression="zstd",
+        version="2.6",
+        use_dictionary=[name for name in schema.names if name not in points],
+        column_encoding=dict.fromkeys(points, "BYTE_STREAM_SPLIT"),
+        write_statistics=["system"],
+        store_schema=False,
+    ) as file:
+        for first in range(0, max(1, table.num_rows), _ROWS_PER_GROUP):
+            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP)
+            columns = [_one_form(column.cast(field.type)) for column, field in zip(part, fields, strict=True)]
+            group = pa.table(columns, schema=pa.schema(fields)).unify_dictionaries().combine_chunks()
+            file.write_table(group, row_group_size=_ROWS_PER_GROUP)
+
+
+def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column with one NaN for all, or with the names of each chunk coded in order of first appearance."""
+    if pa.types.is_floating(column.type):
+        undefined = pc.is_nan(column)
+        return pc.if_else(undefined, np.nan, column) if pc.any(undefined).as_py() else column
+    if not pa.types.is_dictionary(column.type):
+        return column
+    chunks: list[pa.Array] = []
+    before = None
+    for chunk in column.chunks:
+        if before is None or not chunk.equals(before):  # names of systems mostly are those of the one before
+            codes = chunk.indices.dictionary_encode()
+            names = chunk.dictionary.take(codes.dictionary)
+            chunks.append(pa.DictionaryArray.from_arrays(codes.indices, names))
+        else:
+            chunks.append(chunks[-1])
+        before = chunk
+    return pa.chunked_array(chunks, column.type)
+
+
+def coded_rows(file: pa.Buffer, schema: pa.Schema) -> pa.Table:
+    """The table that was `encoded` by a schema, its names as `model.tables.NAMES`."""
+    names = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetFile(pa.BufferReader(file), read_dictionary=names, pre_buffer=False) as opened:
+        return opened.read(use_threads=False)
+
+
+def count_rows(file: pa.Buffer) -> int:
+    """The number of rows in a file."""
+    with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as opened:
+        n_rows: int = opened.metadata.num_rows
+    return n_rows
+
+
+_MAGIC = b"PAR1"
+_LENGTH = 4
+"""The bytes of the length of the footer, which stand before the magic at the end."""
+
+_N_ROWS, _ROW_GROUPS = 3, 4
+"""Fields of FileMetaData."""
+
+_COLUMNS, _ROWS_OF_GROUP, _BEGIN, _ORDINAL = 1, 3, 5, 7
+"""Fields of RowGroup."""
+
+_DETAILS = 3
+"""The field of ColumnChunk with its ColumnMetaData."""
+
+_PLACES_OF_CHUNK = (2, 4, 6)
+"""Places in ColumnChunk: of the chunk's own metadata, and of the indexes of its pages."""
+
+_PLACES_OF_DETAILS = (9, 10, 11, 14)
+"""Places in ColumnMetaData: of data, index and dictionary pages, and of the Bloom filter."""
+
+
+def joined(files: Sequence[pa.Buffer]) -> Iterator[bytes | memoryview]:
+    """Yield the parts of the file that has the rows of all files, one after the other.
+
+    Parameters
+    ----------
+    files
+        Files of one schema, as `encoded` makes them; at least one.
+
+    Raises
+    ------
+    ValueError
+        The files are of several schemas, or one is not a Parquet file.
+    """
+    yield _MAGIC
+    whole: _Struct = {}
+    n_rows, groups, place = 0, [], len(_MAGIC)
+    for buffer in files:
+        file = memoryview(buffer)
+        footer, end = _footer(file)
+        if not whole:
+            whole = footer
+        elif any(footer[field] != whole[field] for field in footer if field not in (_N_ROWS, _ROW_GROUPS)):
+            raise ValueError("files of several schemas")
+        kept = [group for group in footer[_ROW_GROUPS][1][1] if group[_ROWS_OF_GROUP][1]]
+        if kept:
+            for group in kept:
+                _move(group, place - len(_MAGIC))
+            yield file[len(_MAGIC) : end]
+            place += end - len(_MAGIC)
+            groups += kept
+            n_rows += footer[_N_ROWS][1]
+    written = _CompactWriter()
+    written.struct(whole | {_N_ROWS: (_I64, n_rows), _ROW_GROUPS: (_LIST, (_STRUCT, groups))})
+    yield bytes(written.content)
+    yield len(written.content).to_bytes(_LENGTH, "little") + _MAGIC
+
+
+def _footer(file: memoryview) -> tuple[_Struct, int]:
+    """The footer of a file, and the place where it begins."""
+    tail = len(file) - len(_MAGIC) - _LENGTH
+    begin = tail - int.from_bytes(file[tail : tail + _LENGTH], "little")
+    if tail < len(_MAGIC) or file[tail + _LENGTH :] != _MAGIC or begin < len(_MAGIC):
+        raise ValueError("not a Parquet file")
+    return _CompactReader(bytes(file[begin:tail])).struct(), begin
+
+
+def _move(group: _Struct, distance: int) -> None:
+    """Move the places of a row group. One that is 0 says nothing, since a file begins with its magic."""
+    group.pop(_ORDINAL, None)  # has 16 bits, and need not be there
+    _add(group, (_BEGIN,), distance)
+    for chunk in group[_COLUMNS][1][1]:
+        _add(chunk, _PLACES_OF_CHUNK, distance)
+        _add(chunk[_DETAILS][1], _PLACES_OF_DETAILS, distance)
+
+
+def _add(struct: _Struct, fields: Sequence[int], distance: int) -> None:
+    for field in fields:
+        kind, place = struct.get(field, (_I64, 0))
+        if place:
+            struct[field] = kind, place + distance
+
+
+_Struct = dict[int, tuple[int, Any]]
+"""A struct of Thrift: types and values by the number of the field. A list has the type and the values of its items."""
+
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+"""The types of the compact protocol. Parquet's footers have neither sets, maps nor doubles."""
+
+_LONG = 15
+"""From so many items on the length of a list follows its type."""
+
+
+class _CompactReader:
+    """Reads the compact protocol: integers of 7 bits a byte, the lowest first, and signs in their lowest bit."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.place = 0
+
+    def struct(self) -> _Struct:
+        found: _Struct = {}
+        field = 0
+        while header := self._byte():
+            kind = header & 15
+            field = field + (header >> 4) if header >> 4 else self._signed()
+            found[field] = kind, self._value(kind)
+        return found
+
+    def _value(self, kind: int) -> Any:
+        if kind in (_I16, _I32, _I64):
+            return self._signed()
+        if kind == _BINARY:
+            length = self._unsigned()
+            self.place += length
+            return self.content[self.place - length : self.place]
+        if kind == _STRUCT:
+            return self.struct()
+        if kind == _LIST:
+            header = self._byte()
+            length = header >> 4 if header >> 4 < _LONG else self._unsigned()
+            kind = header & 15
+            return kind, [self._item(kind) for _ in range(length)]
+        if kind in (_TRUE, _FALSE):
+            return None
+        if kind == _BYTE:
+            return self._byte()
+        raise ValueError(f"a value of type {kind} in the footer of a Parquet file")
+
+    def _item(self, kind: int) -> Any:
+        return self._byte() if kind in (_TRUE, _FALSE) else self._value(kind)
+
+    def _byte(self) -> int:
+        self.place += 1
+        if self.place > len(self.content):
+            raise ValueError("the footer of a Parquet file that is cut off")
+        return self.content[self.place - 1]
+
+    def _unsigned(self) -> int:
+        value = shift = 0
+        while (byte := self._byte()) & 128:
+            value |= (byte & 127) << shift
+            shift += 7
+        return value | byte << shift
+
+    def _signed(self) -> int:
+        value = self._unsigned()
+        return value >> 1 ^ -(value & 1)
+
+
+class _CompactWriter:
+    """Writes what `_CompactReader` reads."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def struct(self, struct: _Struct) -> None:
+        before = 0
+        for field in sorted(struct):
+            kind, value = struct[field]
+            if field - before < _LONG + 1:
+                self.content.append(field - before << 4 | kind)
+            else:
+                self.content.append(kind)
+                self._signed(field)
+            self._value(kind, value)
+            before = field
+        self.content.append(0)
+
+    def _value(self, kind: int, value: Any) -> None:
+        if kind in (_I16, _I32, _I64):
+            self._signed(value)
+        elif kind == _BINARY:
+            self._unsigned(len(value))
+            self.content += value
+        elif kind == _STRUCT:
+            self.struct(value)
+        elif kind == _LIST:
+            kind, items = value
+            self.content.append(min(len(items), _LONG) << 4 | kind)
+            if len(items) >= _LONG:
+                self._unsigned(len(items))
+            for item in items:
+                self._item(kind, item)
+        elif kind == _BYTE:
+            self.content.append(value)
+
+    def _item(self, kind: int, value: Any) -> None:
+        if kind in (_TRUE, _FALSE):
+            self.content.append(value)
+        else:
+            self._value(kind, value)
+
+    def _unsigned(self, value: int) -> None:
+        while value > 127:
+            self.content.append(value & 127 | 128)
+            value >>= 7
+        self.content.append(value)
+
+    def _signed(self, value: int) -> None:
+        self._unsigned(value << 1 if value >= 0 else (~value << 1) | 1)
