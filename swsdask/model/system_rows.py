@@ -12,9 +12,10 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.model.parquet_files import coded_rows, count_rows, encoded, joined
-from swsdask.model.tables import coded, distinct, gathered, rows_with
+from swsdask.model.tables import coded, gathered
 
 
 class SystemRows:
@@ -31,11 +32,12 @@ class SystemRows:
     def __init__(self, schema: pa.Schema, files: Mapping[str, pa.Buffer]) -> None:
         self._schema = schema
         self._files: Mapping[str, pa.Buffer] | None = files
+        self._tables: Mapping[str, pa.Table] | None = None
         self._table: pa.Table | None = None
 
     @classmethod
     def of(cls, table: pa.Table, schema: pa.Schema) -> Self:
-        """Hold a table. It is encoded when it is written, the rows of a system together.
+        """Hold a table, the rows of a system together. It is encoded when it is written.
 
         Parameters
         ----------
@@ -45,59 +47,59 @@ class SystemRows:
             The columns that are held.
         """
         made = cls(schema, {})
-        made._files, made._table = None, coded(table, schema)
+        made._files, made._tables = None, _by_system(coded(table, schema).unify_dictionaries().combine_chunks())
         return made
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems that have rows, in order."""
+        return [*(self.files if self._tables is None else self._tables)]
 
     @property
     def files(self) -> Mapping[str, pa.Buffer]:
         """The rows of each system as a Parquet file."""
         if self._files is None:
-            self._files = _by_system(self.table, self._schema)
+            held = self._tables or {}
+            self._files = {system: encoded(table, self._schema) for system, table in held.items()}
         return self._files
-
-    @property
-    def systems(self) -> list[str]:
-        """The systems that have rows, in order."""
-        return [*self.files] if self._table is None else distinct(self._table["system"])
 
     @property
     def table(self) -> pa.Table:
         """All rows, with dictionaries for repeated names."""
         if self._table is None:
-            self._table = self._decoded(self.files.values())
+            self._table = self.among(self.systems)
         return self._table
 
     @property
     def num_rows(self) -> int:
         """The number of rows, which is known without decoding them."""
-        return sum(map(count_rows, self.files.values())) if self._table is None else self._table.num_rows
+        if self._tables is not None:
+            return sum(table.num_rows for table in self._tables.values())
+        return sum(map(count_rows, self.files.values()))
 
     def among(self, systems: Iterable[str]) -> pa.Table:
-        """The rows of some systems, with dictionaries for repeated names."""
-        wanted = set(systems)
-        if self._table is not None:
-            return rows_with(self._table, system=[*wanted])
-        return self._decoded(file for system, file in self.files.items() if system in wanted)
-
-    def _decoded(self, files: Iterable[pa.Buffer]) -> pa.Table:
+        """The rows of some systems, in the given order, with dictionaries for repeated names."""
         none = coded(self._schema.empty_table(), self._schema)
-        return gathered([none, *(coded_rows(file, self._schema) for file in files)])
+        return gathered([none, *(own for own in map(self._of, systems) if own is not None)])
+
+    def _of(self, system: str) -> pa.Table | None:
+        if self._tables is not None:
+            return self._tables.get(system)
+        return coded_rows(self.files[system], self._schema) if system in self.files else None
 
     def parts(self) -> Iterator[bytes | memoryview]:
         """The parts, one after the other, of the Parquet file with all rows: row groups for each system."""
         return joined([*self.files.values()] or [encoded(self._schema.empty_table(), self._schema)])
 
 
-def _by_system(table: pa.Table, schema: pa.Schema) -> dict[str, pa.Buffer]:
-    table = table.unify_dictionaries().combine_chunks()
+def _by_system(table: pa.Table) -> dict[str, pa.Table]:
+    """The rows of each system, in order of first appearance, of a table in one chunk."""
     if not table.num_rows:
         return {}
     column = table["system"].chunk(0)
-    table = table.take(np.argsort(column.indices, kind="stable"))
     ends = np.cumsum(np.bincount(column.indices)).tolist()
+    if not pc.all(pc.less_equal(column.indices[:-1], column.indices[1:])).as_py():
+        table = table.take(np.argsort(column.indices, kind="stable"))
     begins = [0, *ends[:-1]]
     names = column.dictionary.to_pylist()
-    return {
-        system: encoded(table.slice(begin, end - begin), schema)
-        for system, begin, end in zip(names, begins, ends, strict=True)
-    }
+    return {name: table.slice(begin, end - begin) for name, begin, end in zip(names, begins, ends, strict=True)}

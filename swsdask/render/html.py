@@ -63,7 +63,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
     found = result.board
-    shown = {system for condition in found.conditions for system in drawn(found, condition)}
+    shown = dict.fromkeys(system for condition in found.conditions for system in drawn(found, condition))
     curves = result.curve_rows.among(shown)
     plots = figures(curves, found)
     calibrated = calibration(curves, found)
