@@ -171,7 +171,7 @@ def tasks(cells: Cells, runs: Sequence[Run], workers: int, rows_per_task: int) -
     self-scheduling: Polychronopoulos and Kuck 1987), but no more than `rows_per_task` rows, unless one cell has more.
     With more workers than `SERVED` the limits are larger in proportion.
     """
-    larger = max(1, workers // SERVED)
+    larger = max(1, workers / SERVED)
     least, most = FEW_ROWS * larger, rows_per_task * larger
     left = sum(run.rows for run in runs)
     waiting: list[Cell] = []

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.fragments import cut_rows, pair_starts
-from swsdask.archive.memory import MemoryArchive
+from swsdask.archive.memory import MemoryArchive, MemoryCell
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.reference_tables import ReferenceTables
@@ -30,33 +30,17 @@ MEASURES = ("atwv", "mtwv", "n_hit", "n_false_alarm", "n_detections")
 
 
 @dataclass(frozen=True, eq=False)
-class CopiedCell:
+class CopiedCell(MemoryCell):
     """A part of the block, in the recordings of one copy."""
 
-    block: Detections
     first_document: int
-    system = source = SYSTEM
-    is_distant = False
-
-    @property
-    def rows(self) -> int:
-        """The number of detections."""
-        return len(self.block)
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """All rows are in order."""
-        return (self.rows,)
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         """The named columns, `query` and `score`."""
-        rows = Detections(**{name: getattr(self.block, name) for name in {"query", "score", *columns}})
+        rows = super().read(columns, checked=checked)
         if rows.document is None:
             return rows
         return replace(rows, document=rows.document + np.int32(self.first_document))
-
-    def confirm(self, columns: Sequence[str]) -> None:
-        """Nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +51,10 @@ class Copies(MemoryArchive):
     n_documents: int = 0
     number: int = 0
 
-    def cells(self, system: str, rows_per_task: int) -> Iterator[CopiedCell]:  # type: ignore[override]
+    def cells(self, system: str, rows_per_task: int) -> Iterator[CopiedCell]:
         """Copy after copy."""
         for copy in range(self.number):
-            yield from (CopiedCell(part, copy * self.n_documents) for part in self.parts)
+            yield from (CopiedCell(SYSTEM, SYSTEM, part, copy * self.n_documents) for part in self.parts)
 
 
 def copies(shape: Shape, number: int) -> Copies:

@@ -62,6 +62,19 @@ def test_client_and_scheduler_of_one_process_take_turns() -> None:
     assert together.client == together.scheduler == pytest.approx(5 + 5)
 
 
+def test_signs_of_life_take_their_share_of_the_scheduler() -> None:
+    works = [Work(0)] * 8
+    calm, busy = (
+        Cluster(Machines(1, scheduler_s=1.0, heartbeats=share)).run([Phase("map", works)]) for share in (0.0, 0.5)
+    )
+    assert busy.seconds == pytest.approx(2 * calm.seconds)
+    assert busy.scheduler == pytest.approx(calm.scheduler + 0.5 * busy.seconds)
+
+
+def test_a_worker_has_work_of_its_own_for_each_task() -> None:
+    assert seconds(Machines(1, worker_s=0.5), *[Work(1)] * 3) == 3 * (1 + 0.5) + 0.5  # and for the merge
+
+
 def test_a_store_answers_late_and_sends_no_more_than_its_bandwidth() -> None:
     machines = Machines(2, store_latency_s=0.5, requests=2, store_rate=10)
     # Two readers share the line: the first has its 20 bytes at 2 s, the second at 4 s, each a second late.

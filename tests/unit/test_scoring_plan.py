@@ -56,6 +56,7 @@ def test_many_workers_get_larger_tasks_so_that_the_scheduler_keeps_up(monkeypatc
     monkeypatch.setattr(detections, "FEW_ROWS", 2)
     monkeypatch.setattr(detections, "SERVED", 4)
     assert min(map(len, sizes(archive, 100, workers=4)[:-1])) == 2
+    assert min(map(len, sizes(archive, 100, workers=6)[:-1])) == 3
     assert min(map(len, sizes(archive, 100, workers=40)[:-1])) == 20
     assert max(map(len, sizes(archive, 5, workers=4))) == 5
     assert max(map(len, sizes(archive, 1, workers=40))) == 10
