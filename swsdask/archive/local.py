@@ -212,13 +212,13 @@ def modified(root: str, below: str) -> Iterator[tuple[str, float]]:
 
     for folder, folders, files in os.walk(os.path.join(root, below), onerror=report):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        within = os.path.relpath(folder, root).replace(os.sep, "/")
         for name in (*files, *links):
-            path = os.path.join(folder, name)
             try:
-                changed = os.lstat(path).st_mtime
+                changed = os.lstat(os.path.join(folder, name)).st_mtime
             except FileNotFoundError:
                 continue
-            yield os.path.relpath(path, root).replace(os.sep, "/"), changed
+            yield name if within == os.curdir else f"{within}/{name}", changed
 
 
 def remove_empty_folders(path: str, before: float) -> None:

@@ -138,16 +138,10 @@ def _each_named(names: Sequence[str], place: I64) -> pa.Array:
 
 
 def name_column(names: Sequence[str], code: I64) -> pa.Array:
-    """A column of names from their codes, negative where there is no name: as `model.tables.coded` makes one."""
-    first = np.full(len(names) + 1, len(code))
-    first[code[::-1]] = np.arange(len(code))[::-1]
-    first = first[:-1]
-    used = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(code))]
-    place = np.full(len(names) + 1, -1, np.int32)
-    place[used] = np.arange(len(used))
+    """A column of names from their codes, negative where there is no name."""
     missing = code < 0
-    column = pa.array(place[code], mask=missing if missing.any() else None)
-    return pa.DictionaryArray.from_arrays(column, pa.array([names[each] for each in used.tolist()], pa.string()))
+    codes = pa.array(code.astype(np.int32), mask=missing if missing.any() else None)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
 
 
 MOST = 16

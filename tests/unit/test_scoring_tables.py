@@ -112,11 +112,11 @@ def test_names_are_coded_by_first_appearance_however_they_come() -> None:
     assert result.scores.equals(result.to_arrow().to_pandas())
 
 
-def test_a_column_of_codes_is_the_coded_column_of_its_names() -> None:
+def test_a_column_of_names_from_their_codes() -> None:
     names, codes = ["a", "b", "c", "d"], np.array([2, -1, 0, 2, 0, 3])
-    plain = pa.table({"name": pa.array(["c", None, "a", "c", "a", "d"])})
-    assert name_column(names, codes).equals(coded(plain, plain.schema)["name"].combine_chunks())
-    assert name_column(names, codes[:0]).equals(coded(plain[:0], plain.schema)["name"].combine_chunks())
+    assert name_column(names, codes).type == NAMES
+    assert name_column(names, codes).to_pylist() == ["c", None, "a", "c", "a", "d"]
+    assert name_column(names, codes[:0]).to_pylist() == []
 
 
 def test_no_curves_where_nothing_needed_them() -> None:
