@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import BALANCED, better, select_measures
 from swsdask.model.results import RankCorrelation, Result
-from swsdask.model.trials import F64, I32, I64
+from swsdask.model.trials import F64, I64
 
 
 class Correlations(NamedTuple):
@@ -65,12 +66,13 @@ def correlated(values: F64) -> Correlations:
     at_once = max(1, _AT_ONCE // max(1, m * n))
     for things in (slice(first, first + at_once) for first in range(0, n, at_once)):
         own = values.T[things, :, np.newaxis]
-        above: I32 = (values > own).astype(np.int32)  # [things, rankings, others]
-        balance = above @ (above - (values < own)).swapaxes(1, 2)  # [things, rankings, truths]
+        # Products of floats are fast, and sums of fewer than 2^24 ones exact.
+        above = (values > own).astype(np.float32)  # [things, rankings, others]
+        balance = _counts(above @ (above - (values < own)).swapaxes(1, 2))  # [things, rankings, truths]
         if there.all():
-            n_above = np.broadcast_to(above.sum(axis=2)[..., np.newaxis], balance.shape)
+            n_above = np.broadcast_to(_counts(above.sum(axis=2))[..., np.newaxis], balance.shape)
         else:
-            n_above = above @ (there & there.T[things, :, np.newaxis]).astype(np.int32).swapaxes(1, 2)
+            n_above = _counts(above @ (there & there.T[things, :, np.newaxis]).astype(np.float32).swapaxes(1, 2))
         agreed += balance.sum(axis=0)
         untied += n_above.sum(axis=0)
         shares[..., things] = np.where(n_above, balance / np.maximum(n_above, 1), math.nan).transpose(1, 2, 0)
@@ -79,6 +81,10 @@ def correlated(values: F64) -> Correlations:
     tau = [[_ratio(int(agreed[i, j]), int(untied[i, j]) * int(untied[j, i])) for j in range(m)] for i in range(m)]
     ap = [[_mean(row[~np.isnan(row)].tolist()) for row in of_one] for of_one in shares]
     return Correlations(counted, np.array(tau, np.float64).reshape(m, m), np.array(ap, np.float64).reshape(m, m))
+
+
+def _counts(sums: NDArray[np.float32]) -> I64:
+    return sums.astype(np.int64)
 
 
 def _ratio(agreed: int, untied: int) -> float:

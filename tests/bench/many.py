@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
+
+import pyarrow as pa
 
 import swsdask as sws
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import open_archive
 from swsdask.execution.executor import SerialExecutor, Unseen
 from swsdask.execution.open import open_executor
-from swsdask.measures import MEASURES
+from swsdask.measures import MEASURES, system_notes
+from swsdask.measures.measure import Scored
+from swsdask.model.results import Note
 from swsdask.model.settings import EngineSettings
-from swsdask.scoring.result_tables import CountedRun
+from swsdask.scoring.result_tables import CountedRun, curve_table, score_table
+from swsdask.scoring.rounds import SystemResults
 from swsdask.scoring.score import count_archive
 from tests.bench.cost import cost, cpu_seconds, own_seconds
 from tests.bench.data import Data, Shape
@@ -47,10 +53,12 @@ def rows(data: Data) -> Iterator[Row]:
     peak = found[MANY].peak
     yield Row(what, client, "client and workers", every, client / every, unit="ms", most=0.2, peak=peak)
     yield Row(f"{MANY} systems, peak memory of the client", peak / GIB, "1 GiB", 1.0, peak / GIB, unit="GiB", most=1.0)
-    numbers, counting = cost(_computed, archive.url, repeats=1).result
+    numbers, encoding, counting = cost(_computed, archive.url, repeats=1).result
     what = "numbers of one system of 500 queries, all measures"
     yield Row(what, 1000 * numbers, "counting it", 1000 * counting, numbers / counting, unit="ms")
     yield Row(what, 1000 * numbers, "15 ms", 15.0, numbers / 0.015, unit="ms", most=1.0)
+    what = "rows of one system of 500 queries encoded for files"
+    yield Row(what, 1000 * encoding, "its numbers", 1000 * numbers, encoding / numbers, unit="ms")
     archive.remove()
 
 
@@ -70,8 +78,8 @@ def _scored(url: str, n_systems: int) -> Callable[[], Parts]:
     return step
 
 
-def _computed(url: str) -> Callable[[], tuple[float, float]]:
-    """CPU seconds per system of its numbers and of counting it, without what the first one costs."""
+def _computed(url: str) -> Callable[[], tuple[float, float, float]]:
+    """CPU seconds per system of its numbers, of encoding them, and of counting it, without what the first one costs."""
     chosen, archive = settings({}), open_archive(url)
     systems = [run.system for run in archive.runs][: COMPUTED + 1]
     reference = build_reference(archive, chosen.evaluation)
@@ -80,14 +88,23 @@ def _computed(url: str) -> Callable[[], tuple[float, float]]:
         found = count_archive(archive, names, reference, MEASURES, SerialExecutor(), chosen.engine, Unseen())
         return [CountedRun(name, 0, each, MEASURES, chosen.evaluation, None) for name, each in found]
 
-    def step() -> tuple[float, float]:
+    def tables(counted: CountedRun) -> tuple[pa.Table, pa.Table, list[Note]]:
+        scored = Scored(counted.statistics, reference, chosen.evaluation)
+        notes = [*system_notes(scored)]
+        return score_table(counted.system, scored, MEASURES, None), curve_table(counted.system, scored), notes
+
+    def step() -> tuple[float, float, float]:
         for each in counted(systems[:1]):
             each.results((reference,))
-        began = cpu_seconds()
+        times = [cpu_seconds()]
         waiting = counted(systems[1:])
-        between = cpu_seconds()
-        for each in waiting:
-            each.results((reference,))
-        return (cpu_seconds() - between) / COMPUTED, (between - began) / COMPUTED
+        times.append(cpu_seconds())
+        made = [tables(each) for each in waiting]
+        times.append(cpu_seconds())
+        for each in made:
+            SystemResults.of(*each)
+        times.append(cpu_seconds())
+        counting, numbers, encoding = ((after - before) / COMPUTED for before, after in pairwise(times))
+        return numbers, encoding, counting
 
     return step
