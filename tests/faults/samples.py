@@ -126,7 +126,7 @@ def results(folder: Path) -> Sample:
 
 def _read(folder: Path) -> str:
     found = read_outputs(folder)
-    tables = {name: None if table is None else table.to_pylist() for name, table in found.tables.items()}
+    tables = {name: found.to_arrow(name).to_pylist() for name, held in found.tables.items() if held is not None}
     return f"{tables} {found.comparison} {found.manifest} {found.notes}"
 
 

@@ -204,6 +204,27 @@ MUTANTS = (
         ("tests/unit/test_nightly.py",),
     ),
     Mutant(
+        "row groups of a joined file keep the places of their columns",
+        "swsdask/model/parquet_files.py",
+        "_add(chunk[_DETAILS][1], _PLACES_OF_DETAILS, distance)",
+        "pass",
+        ("tests/unit/test_parquet_files.py",),
+    ),
+    Mutant(
+        "a row group of a joined file begins where it did",
+        "swsdask/model/parquet_files.py",
+        "_add(group, (_BEGIN,), distance)",
+        "pass",
+        ("tests/unit/test_parquet_files.py",),
+    ),
+    Mutant(
+        "names of encoded rows keep the codes that they came with",
+        "swsdask/model/parquet_files.py",
+        "codes = chunk.indices.dictionary_encode()",
+        "codes = pa.DictionaryArray.from_arrays(chunk.indices, np.arange(len(chunk.dictionary)))",
+        ("tests/unit/test_parquet_files.py", "tests/unit/test_render_outputs.py"),
+    ),
+    Mutant(
         "ladders have the Bayes threshold",
         "swsdask/model/settings.py",
         "thresholds = set(settings.thresholds)",

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.model.parquet_files import _CompactReader, _CompactWriter, coded_rows, count_rows, encoded, joined
+from swsdask.model.parquet_files import (
+    _BEGIN,
+    _ROW_GROUPS,
+    _CompactReader,
+    _CompactWriter,
+    _footer,
+    coded_rows,
+    count_rows,
+    encoded,
+    joined,
+)
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import coded
@@ -42,6 +52,14 @@ def test_a_joined_file_has_the_rows_of_all(parts: list[list[tuple[str, str, str 
         column = described.row_group(number).column(0)
         assert column.statistics.has_min_max
         assert 4 <= column.dictionary_page_offset < column.data_page_offset < file.size
+
+
+def test_row_groups_begin_where_their_first_page_does() -> None:
+    file = whole([encoded(table([(name, "all", None, "atwv", 0.5)]), SCORES) for name in "abc"])
+    groups = _footer(memoryview(file))[0][_ROW_GROUPS][1][1]
+    begins = [group[_BEGIN][1] for group in groups]
+    described = pq.ParquetFile(pa.BufferReader(file)).metadata
+    assert begins == [described.row_group(number).column(0).dictionary_page_offset for number in range(3)]
 
 
 def test_joining_goes_by_what_is_in_the_files_not_by_how_they_were_joined() -> None:
