@@ -56,7 +56,7 @@ def manifest_of(
     archive: Archive, systems: Sequence[str], settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
 ) -> dict[str, Any]:
     """The manifest of a result of detections."""
-    runs = {run.system: run for run in archive.runs if run.system in set(systems)}
+    runs = {run.system: run for run in archive.runs}
     meaning = _meaning(archive, {system: runs[system].content for system in systems}, settings, measures, by)
     return {
         "signature": _signature(meaning, changed_settings(settings)),

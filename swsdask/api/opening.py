@@ -195,7 +195,7 @@ class Evaluation:
         >>> duckdb.sql("SELECT query, count(*) AS n FROM detections GROUP BY ALL ORDER BY n DESC LIMIT 2").fetchall()
         [('sim-0011', 150), ('sim-0002', 77)]
         """
-        held = self.systems
+        held = dict.fromkeys(self.systems)
         wanted = list(held) if systems is None else [systems] if isinstance(systems, str) else list(systems)
         missing = [system for system in wanted if system not in held]
         if missing:

@@ -111,8 +111,9 @@ def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableR
 
     Raises `SettingsError` for a path that is not there, and for systems beside files or the tables `others`.
     """
-    systems = [place for place in places if place in held]
-    files = [place for place in places if place not in held]
+    there = set(held)
+    systems = [place for place in places if place in there]
+    files = [place for place in places if place not in there]
     missing = [file for file in files if held and is_local(file) and not glob(file) and not os.path.exists(file)]
     if missing:
         raise SettingsError(f"{missing[0]} is neither a file nor a system of the archive: {', '.join(held)}.")
@@ -125,7 +126,8 @@ def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableR
 
 def rows_to_score(archive: Archive, runs: GivenRuns) -> int:
     """The number of detections to score, estimated for files."""
-    return runs.rows_about + sum(run.rows for run in archive.runs if run.system in runs.systems)
+    named = set(runs.systems)
+    return runs.rows_about + sum(run.rows for run in archive.runs if run.system in named)
 
 
 @contextmanager

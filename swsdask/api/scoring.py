@@ -35,7 +35,7 @@ from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
 from swsdask.scoring.result_tables import KeptResults, Observer, kept_results
 from swsdask.scoring.rounds import ResultTables
-from swsdask.scoring.score import score_archive
+from swsdask.scoring.score import runs_of, score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
 """Names of measures, user-defined measures, or both; None for every measure."""
@@ -164,7 +164,7 @@ def score_observed(
         archive, systems = stack.enter_context(
             with_runs(evaluation.archive, evaluation.settings.evaluation, runs, workers, buckets, after)
         )
-        held = [run for run in archive.runs if run.system in systems]
+        held = runs_of(archive, systems)
         weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
         of_runs = {system: [*own] for system, own in check_runs(held, settings.evaluation).items()}
@@ -281,7 +281,7 @@ def plan(
     given, by = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding), as_names(by) or []
     held_by = with_runs(evaluation.archive, evaluation.settings.evaluation, given, SerialExecutor())
     with held_by as (archive, systems):
-        held = [run for run in archive.runs if run.system in systems]
+        held = runs_of(archive, systems)
         notes = (
             *check_reference(archive.words, archive.segments, settings.evaluation),
             *note_lines(check_runs(held, settings.evaluation)),
