@@ -32,10 +32,12 @@ _ROWS_PER_GROUP = 250_000
 """So few, what one row group is encoded in is small beside the tables, and stays in the caches of a core."""
 
 
-def encoded(table: pa.Table, schema: pa.Schema) -> pa.Buffer:
-    """The Parquet file of a table: see `write_parquet`."""
+def encoded(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Buffer:
+    """The Parquet file of a table, by `write_parquet`; a file as it is."""
+    if isinstance(rows, pa.Buffer):
+        return rows
     sink = pa.BufferOutputStream()
-    write_parquet(table, schema, sink)
+    write_parquet(rows, schema, sink)
     return sink.getvalue()
 
 
@@ -45,11 +47,10 @@ def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFil
     Names go into the file as their codes, which are counted anew in each row group: the bytes depend on the rows alone,
     and nothing is decoded. Row groups state which systems they have, and nothing else.
     """
-    fields = [field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema]
     encodings = {**dict.fromkeys(_POINTS, "BYTE_STREAM_SPLIT"), **dict.fromkeys(_VALUES, "PLAIN")}
     with pq.ParquetWriter(
         where,
-        pa.schema(fields),
+        _coded_schema(schema),
         compression="zstd",
         version="2.6",
         use_dictionary=[name for name in schema.names if name not in encodings],
@@ -58,10 +59,19 @@ def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFil
         store_schema=False,
     ) as file:
         for first in range(0, max(1, table.num_rows), _ROWS_PER_GROUP):
-            part = table.select(schema.names).slice(first, _ROWS_PER_GROUP)
-            columns = [_one_form(column.cast(field.type)) for column, field in zip(part, fields, strict=True)]
-            group = pa.table(columns, schema=pa.schema(fields)).unify_dictionaries().combine_chunks()
+            group = in_one_form(table.slice(first, _ROWS_PER_GROUP), schema).unify_dictionaries().combine_chunks()
             file.write_table(group, row_group_size=_ROWS_PER_GROUP)
+
+
+def in_one_form(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema, with one NaN for all, and names coded in order of first appearance in each chunk."""
+    coded = _coded_schema(schema)
+    columns = [_one_form(table[field.name].cast(field.type)) for field in coded]
+    return pa.table(columns, schema=coded)
+
+
+def _coded_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema])
 
 
 def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -84,16 +94,20 @@ def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, column.type)
 
 
-def coded_rows(file: pa.Buffer, schema: pa.Schema) -> pa.Table:
-    """The table that was `encoded` by a schema, its names as `model.tables.NAMES`."""
+def decoded_rows(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Table:
+    """The table `in_one_form` that was `encoded`, or is to be, by a schema."""
+    if isinstance(rows, pa.Table):
+        return in_one_form(rows, schema)
     names = [field.name for field in schema if pa.types.is_string(field.type)]
-    with pq.ParquetFile(pa.BufferReader(file), read_dictionary=names, pre_buffer=False) as opened:
+    with pq.ParquetFile(pa.BufferReader(rows), read_dictionary=names, pre_buffer=False) as opened:
         return opened.read(use_threads=False)
 
 
-def count_rows(file: pa.Buffer) -> int:
-    """The number of rows in a file."""
-    with pq.ParquetFile(pa.BufferReader(file), pre_buffer=False) as opened:
+def count_rows(rows: pa.Table | pa.Buffer) -> int:
+    """The number of rows in a table or a file."""
+    if isinstance(rows, pa.Table):
+        return len(rows)
+    with pq.ParquetFile(pa.BufferReader(rows), pre_buffer=False) as opened:
         n_rows: int = opened.metadata.num_rows
     return n_rows
 

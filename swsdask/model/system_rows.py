@@ -1,20 +1,21 @@
 """Tables of results, the rows of each system apart, as the row groups of the file that they go into.
 
-The rows of a system are encoded once, where its numbers are computed. So encoded they travel, are kept in an archive,
-are held until they are written, and are copied into the file. They are decoded when they are read, and only those of
-the systems that are read.
+The rows of a system are encoded once, where its numbers are computed, if that is another process, or if there are many
+systems. So encoded they travel, are kept in an archive, are held until they are written, and are copied into the file.
+They are decoded when they are read, and only those of the systems that are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.model.parquet_files import coded_rows, count_rows, encoded, joined
+from swsdask.model.parquet_files import count_rows, decoded_rows, encoded, joined
 from swsdask.model.tables import coded, gathered
 
 
@@ -25,19 +26,18 @@ class SystemRows:
     ----------
     schema : pyarrow.Schema
         The columns, with strings for names.
-    files : mapping of str to pyarrow.Buffer
-        The rows of each system, `encoded` as a Parquet file, in the order of the table.
+    held : mapping of str to pyarrow.Table or pyarrow.Buffer
+        The rows of each system, in the order of the table: a table, whose names may be coded, or a Parquet file as
+        `encoded` makes it.
     """
 
-    def __init__(self, schema: pa.Schema, files: Mapping[str, pa.Buffer]) -> None:
+    def __init__(self, schema: pa.Schema, held: Mapping[str, pa.Table | pa.Buffer]) -> None:
         self._schema = schema
-        self._files: Mapping[str, pa.Buffer] | None = files
-        self._tables: Mapping[str, pa.Table] | None = None
-        self._table: pa.Table | None = None
+        self._held = held
 
     @classmethod
     def of(cls, table: pa.Table, schema: pa.Schema) -> Self:
-        """Hold a table, the rows of a system together. It is encoded when it is written.
+        """Hold a table, the rows of a system together.
 
         Parameters
         ----------
@@ -46,46 +46,33 @@ class SystemRows:
         schema : pyarrow.Schema
             The columns that are held.
         """
-        made = cls(schema, {})
-        made._files, made._tables = None, _by_system(coded(table, schema).unify_dictionaries().combine_chunks())
-        return made
+        return cls(schema, _by_system(coded(table, schema).unify_dictionaries().combine_chunks()))
 
     @property
     def systems(self) -> list[str]:
-        """The systems that have rows, in order."""
-        return [*(self.files if self._tables is None else self._tables)]
+        """The systems, in order."""
+        return [*self._held]
 
-    @property
-    def files(self) -> Mapping[str, pa.Buffer]:
+    @cached_property
+    def files(self) -> dict[str, pa.Buffer]:
         """The rows of each system as a Parquet file."""
-        if self._files is None:
-            held = self._tables or {}
-            self._files = {system: encoded(table, self._schema) for system, table in held.items()}
-        return self._files
+        return {system: encoded(rows, self._schema) for system, rows in self._held.items()}
 
-    @property
+    @cached_property
     def table(self) -> pa.Table:
         """All rows, with dictionaries for repeated names."""
-        if self._table is None:
-            self._table = self.among(self.systems)
-        return self._table
+        return self.among(self.systems)
 
     @property
     def num_rows(self) -> int:
         """The number of rows, which is known without decoding them."""
-        if self._tables is not None:
-            return sum(table.num_rows for table in self._tables.values())
-        return sum(map(count_rows, self.files.values()))
+        return sum(map(count_rows, self._held.values()))
 
     def among(self, systems: Iterable[str]) -> pa.Table:
         """The rows of some systems, in the given order, with dictionaries for repeated names."""
         none = coded(self._schema.empty_table(), self._schema)
-        return gathered([none, *(own for own in map(self._of, systems) if own is not None)])
-
-    def _of(self, system: str) -> pa.Table | None:
-        if self._tables is not None:
-            return self._tables.get(system)
-        return coded_rows(self.files[system], self._schema) if system in self.files else None
+        held = (self._held[system] for system in systems if system in self._held)
+        return gathered([none, *(decoded_rows(rows, self._schema) for rows in held)])
 
     def parts(self) -> Iterator[bytes | memoryview]:
         """The parts, one after the other, of the Parquet file with all rows: row groups for each system."""

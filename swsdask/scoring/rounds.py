@@ -13,7 +13,7 @@ a `Source` cuts either into tasks. Nothing here can change a number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import or_
 from typing import Any, Protocol, Self, TypeVar
 
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
-from swsdask.model.parquet_files import encoded
+from swsdask.model.parquet_files import encoded, in_one_form
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import coded
@@ -86,22 +86,30 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class SystemResults:
-    """The results of one system: its rows of `SCORES` and `CURVES`, encoded, and its notes.
+    """The results of one system: its rows of `SCORES` and `CURVES`, as tables or encoded, and its notes.
 
-    `overall` are the rows of `SCORES` over all queries; `observed` is what was taken of the system beside its numbers.
+    They travel encoded. `overall` are the rows of `SCORES` over all queries; `observed` is what was taken of the system
+    beside its numbers.
     """
 
-    scores: pa.Buffer
-    curves: pa.Buffer
+    scores: pa.Table | pa.Buffer
+    curves: pa.Table | pa.Buffer
     overall: pa.Table
     notes: tuple[Note, ...]
     observed: object = None
 
     @classmethod
     def of(cls, scores: pa.Table, curves: pa.Table, notes: Iterable[Note], observed: object = None) -> Self:
-        """Encode tables of results, whose names may be coded."""
+        """Hold tables of results, whose names may be coded."""
         overall = scores.filter(pc.is_null(scores["query"]))
-        return cls(encoded(scores, SCORES), encoded(curves, CURVES), coded(overall, SCORES), tuple(notes), observed)
+        return cls(scores, curves, in_one_form(overall, SCORES), tuple(notes), observed)
+
+    def encoded(self) -> Self:
+        """Return the same with encoded rows, which take a third of the memory."""
+        return replace(self, scores=encoded(self.scores, SCORES), curves=encoded(self.curves, CURVES))
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.encoded().__dict__
 
 
 class Keeping(Protocol[SystemOfSource]):
@@ -258,7 +266,8 @@ def score_systems(
                 name="numbers",
             )
             if kept is not None:
-                kept.write(computed or {})
+                computed = {system: own.encoded() for system, own in (computed or {}).items()}
+                kept.write(computed)
             results |= computed or {}
         found |= {system.system: results[system.system] for system in group}
     return ResultTables(found)

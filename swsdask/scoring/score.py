@@ -313,6 +313,7 @@ def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
 
     source = DetectionSource(cells, reference, request.statistics, here, request.settings.engine.rows_per_task, own)
     tables = score_systems(task.runs, len(task.runs), source, counted, here, Unseen(), own_results)
+    tables = ResultTables({system: results.encoded() for system, results in tables.systems.items()})
     counts, numbers = (CacheCounts() if each is None else each.files.tally for each in (own, own_results))
     return tables, counts, numbers
 

@@ -13,8 +13,8 @@ from swsdask.model.parquet_files import (
     _CompactReader,
     _CompactWriter,
     _footer,
-    coded_rows,
     count_rows,
+    decoded_rows,
     encoded,
     joined,
 )
@@ -44,7 +44,7 @@ def test_a_joined_file_has_the_rows_of_all(parts: list[list[tuple[str, str, str 
     file = whole([encoded(each, SCORES) for each in tables])
     expected = pa.concat_tables(tables)
     assert read(file).equals(expected)
-    assert coded_rows(file, SCORES).cast(SCORES).equals(expected)
+    assert decoded_rows(file, SCORES).cast(SCORES).equals(expected)
     assert count_rows(file) == expected.num_rows
     described = pq.ParquetFile(pa.BufferReader(file)).metadata
     assert described.num_row_groups == sum(each.num_rows > 0 for each in tables)
@@ -72,7 +72,8 @@ def test_names_are_coded_by_first_appearance() -> None:
     plain = table(rows)
     sliced = coded(pa.concat_tables([table([("s", "x", "p", "n", 0.0)]), plain]), SCORES).slice(1)
     assert encoded(sliced, SCORES) == encoded(plain, SCORES)
-    found = coded_rows(encoded(plain, SCORES), SCORES)
+    found = decoded_rows(encoded(plain, SCORES), SCORES)
+    assert decoded_rows(sliced, SCORES).equals(found)
     assert found["query"].chunk(0).dictionary.to_pylist() == ["q", "p"]
 
 

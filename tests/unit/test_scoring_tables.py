@@ -20,6 +20,7 @@ from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.results import CURVES, SCORES, Note, Result, note_lines
 from swsdask.model.tables import NAMES, coded, distinct, gathered, names_of, places_of, rows_with
+from swsdask.scoring import score
 from swsdask.scoring.result_tables import curve_table, name_column, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
@@ -212,6 +213,20 @@ def test_results_travel_encoded() -> None:
         assert own.files == other.files
     assert again.overall.equals(tables.overall)
     assert (again.notes, again.observed, again.alignment) == (tables.notes, tables.observed, None)
+
+
+def test_results_of_a_large_system_are_encoded_where_they_leave_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive: Any = engines.archive_of({"s": ROWS})
+    small = score_archive(archive, ["s"], REFERENCE, select(["mtwv"]), SETTINGS, SerialExecutor())
+    monkeypatch.setattr(score, "is_small", lambda _: False)
+    large = score_archive(archive, ["s"], REFERENCE, select(["mtwv"]), SETTINGS, SerialExecutor())
+    own, there = large.systems["s"], pickle.loads(pickle.dumps(large.systems["s"]))
+    assert isinstance(own.scores, pa.Table)
+    assert isinstance(there.scores, pa.Buffer)
+    assert (there.scores, there.curves) == (small.systems["s"].scores, small.systems["s"].curves)
+    for of_tables, of_files in ((large.scores, small.scores), (large.curves, small.curves)):
+        assert of_tables.table.equals(of_files.table)
+        assert of_tables.files == of_files.files
 
 
 @given(st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([None, "x", "y"]), st.floats()), max_size=5)))
