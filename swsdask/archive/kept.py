@@ -215,7 +215,8 @@ def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
 @cache
 def source_digest(packages: tuple[str, ...]) -> str:
     """A digest of the sources in some packages, and of the versions of the software beneath them."""
-    beneath = (platform.python_version(), platform.machine(), np.__version__, metadata.version("numba"))
+    versions = np.__version__, pa.__version__, metadata.version("numba")
+    beneath = (platform.python_version(), platform.machine(), *versions)
     state = xxhash.xxh3_64(" ".join(beneath).encode())
     for package in packages:
         for file in sorted((PACKAGE / package).rglob("*.py")):

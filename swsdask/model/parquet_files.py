@@ -116,10 +116,10 @@ _MAGIC = b"PAR1"
 _LENGTH = 4
 """The bytes of the length of the footer, which stand before the magic at the end."""
 
-_N_ROWS, _ROW_GROUPS = 3, 4
+_SCHEMA, _N_ROWS, _ROW_GROUPS = 2, 3, 4
 """Fields of FileMetaData."""
 
-_COLUMNS, _ROWS_OF_GROUP, _BEGIN, _ORDINAL = 1, 3, 5, 7
+_COLUMNS, _BEGIN, _ORDINAL = 1, 5, 7
 """Fields of RowGroup."""
 
 _DETAILS = 3
@@ -145,24 +145,20 @@ def joined(files: Sequence[pa.Buffer]) -> Iterator[bytes | memoryview]:
     ValueError
         The files are of several schemas, or one is not a Parquet file.
     """
+    opened = [(memoryview(file), *_footer(memoryview(file))) for file in files]
+    whole = opened[0][1]
+    if any(footer[_SCHEMA] != whole[_SCHEMA] for _, footer, _ in opened):
+        raise ValueError("files of several schemas")
     yield _MAGIC
-    whole: _Struct = {}
     n_rows, groups, place = 0, [], len(_MAGIC)
-    for buffer in files:
-        file = memoryview(buffer)
-        footer, end = _footer(file)
-        if not whole:
-            whole = footer
-        elif any(footer[field] != whole[field] for field in footer if field not in (_N_ROWS, _ROW_GROUPS)):
-            raise ValueError("files of several schemas")
-        kept = [group for group in footer[_ROW_GROUPS][1][1] if group[_ROWS_OF_GROUP][1]]
-        if kept:
-            for group in kept:
-                _move(group, place - len(_MAGIC))
-            yield file[len(_MAGIC) : end]
-            place += end - len(_MAGIC)
-            groups += kept
-            n_rows += footer[_N_ROWS][1]
+    # Files without rows say nothing, but not every version of pyarrow reads a file without row groups.
+    for file, footer, end in [each for each in opened if each[1][_N_ROWS][1]] or opened[:1]:
+        for group in footer[_ROW_GROUPS][1][1]:
+            _move(group, place - len(_MAGIC))
+            groups.append(group)
+        yield file[len(_MAGIC) : end]
+        place += end - len(_MAGIC)
+        n_rows += footer[_N_ROWS][1]
     written = _CompactWriter()
     written.struct(whole | {_N_ROWS: (_I64, n_rows), _ROW_GROUPS: (_LIST, (_STRUCT, groups))})
     yield bytes(written.content)

@@ -47,8 +47,8 @@ def test_a_joined_file_has_the_rows_of_all(parts: list[list[tuple[str, str, str 
     assert decoded_rows(file, SCORES).cast(SCORES).equals(expected)
     assert count_rows(file) == expected.num_rows
     described = pq.ParquetFile(pa.BufferReader(file)).metadata
-    assert described.num_row_groups == sum(each.num_rows > 0 for each in tables)
-    for number in range(described.num_row_groups):
+    assert described.num_row_groups == (sum(each.num_rows > 0 for each in tables) or 1)
+    for number in range(described.num_row_groups if expected.num_rows else 0):
         column = described.row_group(number).column(0)
         assert column.statistics.has_min_max
         assert 4 <= column.dictionary_page_offset < column.data_page_offset < file.size
