@@ -24,6 +24,7 @@ from swsdask.archive.stored_tables import HASH_BYTES, Fragment, damaged, digest,
 from swsdask.kernels.rows import rows_in_bounds
 from swsdask.model.errors import ArchiveError
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS, INSIDE
+from swsdask.model.tables import number_type
 from swsdask.model.trials import Detections
 from swsdask.model.units import MAX_TICKS
 
@@ -46,7 +47,7 @@ _checked: dict[_Key | None, None] = {}
 
 _TIMES = ("start", "duration")
 
-_DTYPES = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in DETECTION_COLUMNS}
+_DTYPES = {field.name: number_type(field.type) for field in DETECTION_COLUMNS}
 
 _COMPILED = ("query", "document", "score")
 _COUNTED = (*_COMPILED, "decision")

@@ -30,6 +30,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import Fragment, StoredFile
 from swsdask.archive.versions import Layout, fragment_name, new_token
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
+from swsdask.model.tables import number_type
 from swsdask.model.trials import F64, I64, Detections
 
 U64 = NDArray[np.uint64]
@@ -264,7 +265,7 @@ def _as_rows(batch: pa.RecordBatch) -> Detections:
 
 
 def _no_rows() -> Detections:
-    return Detections(**{field.name: np.zeros(0, field.type.to_pandas_dtype()) for field in DETECTIONS})
+    return Detections(**{field.name: np.zeros(0, number_type(field.type)) for field in DETECTIONS})
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,11 @@ NAMES = pa.dictionary(pa.int32(), pa.string())
 """The type of names in tables in memory, where each name is held once: a fifth of the memory."""
 
 
+def number_type(kind: pa.DataType) -> np.dtype[Any]:
+    """The type in numpy of signed integers and floats. Arrow's own answer imports pandas in one version or another."""
+    return np.dtype(f"{'f' if pa.types.is_floating(kind) else 'i'}{kind.bit_width // 8}")
+
+
 def read_parquet(content: bytes | pa.Buffer) -> pa.Table:
     """The table in the bytes of a Parquet file.
 

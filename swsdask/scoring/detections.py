@@ -22,6 +22,7 @@ from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, execution_error
 from swsdask.model.errors import FEW, SwsdaskError, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
+from swsdask.model.tables import number_type
 from swsdask.model.trials import Detections, Reference, ScoreRange, Trials
 from swsdask.scoring.rounds import Found, Kind, Plan, Shared, merge
 from swsdask.statistics.alignment import make_trials, trial_columns
@@ -104,8 +105,7 @@ class NoDetections:
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:  # noqa: ARG002
         """Columns without rows."""
         empty = {
-            name: np.empty(0, DETECTION_COLUMNS.field(name).type.to_pandas_dtype())
-            for name in {"query", "score", *columns}
+            name: np.empty(0, number_type(DETECTION_COLUMNS.field(name).type)) for name in {"query", "score", *columns}
         }
         return Detections(**empty)
 
