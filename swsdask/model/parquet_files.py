@@ -82,15 +82,9 @@ def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(column.type):
         return column
     chunks: list[pa.Array] = []
-    before = None
     for chunk in column.chunks:
-        if before is None or not chunk.equals(before):  # names of systems mostly are those of the one before
-            codes = chunk.indices.dictionary_encode()
-            names = chunk.dictionary.take(codes.dictionary)
-            chunks.append(pa.DictionaryArray.from_arrays(codes.indices, names))
-        else:
-            chunks.append(chunks[-1])
-        before = chunk
+        codes = chunk.indices.dictionary_encode()
+        chunks.append(pa.DictionaryArray.from_arrays(codes.indices, chunk.dictionary.take(codes.dictionary)))
     return pa.chunked_array(chunks, column.type)
 
 

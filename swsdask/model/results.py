@@ -138,7 +138,8 @@ class Result(Figures, Tables):
         The tables, made when they are read; `to_arrow` has the same in Arrow. `alignment` is None unless it was
         requested, `query_texts` unless the list of queries has texts.
     score_rows, curve_rows : SystemRows
-        The rows of `scores` and `curves` as they are held: those of each system encoded, as they go into a file.
+        The rows of `scores` and `curves` as they are held: those of each system apart, as tables or as they go into a
+        file.
     overall : pyarrow.Table
         The rows of `scores` over all queries.
     table, curve_table, alignment_table, text_table : pyarrow.Table
