@@ -162,6 +162,19 @@ def softplus(x: F64) -> F64:
     return cost
 
 
+@kernel(float64[::1](column(float64)), error_model="numpy")
+def sigmoid(x: F64) -> F64:
+    """1 / (1 + e^-x) of every number, float64."""
+    share = np.empty(len(x), np.float64)
+    decay = np.empty(BLOCK)
+    for begin in range(0, len(x), BLOCK):
+        block = x[begin : begin + BLOCK]
+        decays(block, decay)
+        for row in range(len(block)):
+            share[begin + row] = (1.0 if block[row] >= 0.0 else decay[row]) / (1.0 + decay[row])
+    return share
+
+
 _LANES = 16
 """A divisor of `BLOCK`."""
 

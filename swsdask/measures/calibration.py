@@ -81,7 +81,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from swsdask.kernels.entropy import pool_adjacent_violators
+from swsdask.kernels.entropy import pool_adjacent_violators, sigmoid
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.cross_entropy import (
     NOTHING,
@@ -93,7 +93,6 @@ from swsdask.measures.cross_entropy import (
     censored,
     fit,
     prior_entropy,
-    sigmoid,
 )
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.mediaeval_tool import LIST_NEEDS, ClassCounts, TrialList, trial_list
@@ -126,7 +125,8 @@ class Blocks:
     def costs(self, n_target: int, n_nontarget: int, prior_log_odds: Sequence[float]) -> F64:
         """Return `cost` at each of some prior log-odds."""
         mixed = (self.target > 0) & (self.nontarget > 0)
-        p_tar, other = (np.array([[sigmoid(sign * x)] for x in prior_log_odds]) for sign in (1, -1))
+        odds = np.array(prior_log_odds, np.float64)
+        p_tar, other = (sigmoid(sign * odds)[:, np.newaxis] for sign in (1, -1))
         u, v = p_tar * (self.target[mixed] / n_target), other * (self.nontarget[mixed] / n_nontarget)
         costs: F64 = np.sum(u * np.log1p(v / u) + v * np.log1p(u / v), axis=1)
         return costs

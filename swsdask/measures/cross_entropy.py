@@ -71,6 +71,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from swsdask.kernels.entropy import logistic_cost, logistic_expansion
+from swsdask.kernels.entropy import sigmoid as sigmoid_kernel
 from swsdask.kernels.entropy import softplus as softplus_kernel
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.rates import confusion_counts
@@ -173,8 +174,7 @@ def softplus(x: float) -> float:
 
 def sigmoid(x: float) -> float:
     """1 / (1 + e^-x): the probability of log-odds (Eq. 35)."""
-    small = math.exp(-abs(x))
-    return (1.0 if x >= 0.0 else small) / (1.0 + small)
+    return float(sigmoid_kernel(np.array([x]))[0])
 
 
 def prior_entropy(prior_log_odds: float) -> float:

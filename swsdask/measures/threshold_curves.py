@@ -76,11 +76,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from swsdask.kernels.entropy import logistic_cost, softplus
-from swsdask.kernels.sums import window_sums
+from swsdask.kernels.entropy import logistic_cost, sigmoid, softplus
+from swsdask.kernels.sums import grid_moments, window_sums
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, Blocks, affine, pooled_blocks
-from swsdask.measures.cross_entropy import Censored, ScoreShares, censored, prior_entropy, sigmoid
+from swsdask.measures.cross_entropy import Censored, ScoreShares, censored, prior_entropy
 from swsdask.measures.measure import Curve, Population, Scored, Values, ratio
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import (
@@ -319,7 +319,7 @@ def costs_over_priors(scores: ScoreShares, priors: F64, gamma: float = 1.0, delt
         far, share = x[~near], shares.share[~near]
         if len(far):
             total += [logistic_cost(far, share, 1.0, step / _PER_UNIT) for step in steps.tolist()]
-        found[on_grid] += [sigmoid(-sign * eta) for eta in priors[on_grid].tolist()] * total
+        found[on_grid] += sigmoid(-sign * priors[on_grid]) * total
     return found
 
 
@@ -331,14 +331,9 @@ def _costs_of_near(x: F64, share: F64, steps: I64) -> F64:
     """The sums of share softplus(x + step / 32), |x| < 64, for every step."""
     if len(x) == 0 or len(steps) == 0:
         return np.zeros(len(steps))
-    point = np.rint(x * _PER_UNIT).astype(np.int64)
-    first = int(point.min())
-    away = x - point / _PER_UNIT
-    terms = [share]
-    for power in range(1, 6):
-        terms.append(terms[-1] * away / power)
-    moments = np.array([np.bincount(point - first, term) for term in terms])
-    lowest, n_points = int(steps.min()), moments.shape[1]
+    first, last = (int(np.rint(end * _PER_UNIT)) for end in (x.min(), x.max()))
+    lowest, n_points = int(steps.min()), last - first + 1
+    moments = grid_moments(x, share, _PER_UNIT, first, n_points, 6)
     derivatives = _softplus_derivatives(np.arange(first + lowest, first + n_points + steps.max()) / _PER_UNIT)
     return window_sums(moments, derivatives, steps - lowest)
 
@@ -438,10 +433,8 @@ def _bayes_error(scored: Scored) -> Iterator[Curve]:
 
 def _error_rate(prior_log_odds: F64, p_miss: F64 | Bool, p_fa: F64 | Bool) -> F64:
     """P_tar P_miss + (1 - P_tar) P_fa."""
-    p_tar, other = (
-        np.array([sigmoid(sign * x) for x in prior_log_odds.ravel().tolist()]).reshape(prior_log_odds.shape)
-        for sign in (1, -1)
-    )
+    odds = np.ascontiguousarray(prior_log_odds).ravel()
+    p_tar, other = (sigmoid(sign * odds).reshape(prior_log_odds.shape) for sign in (1, -1))
     rate: F64 = p_tar * p_miss + other * p_fa
     return rate
 

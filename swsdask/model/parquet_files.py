@@ -11,7 +11,7 @@ reads the row groups, has no function for joining them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +83,22 @@ def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     chunks: list[pa.Array] = []
     for chunk in column.chunks:
-        codes = chunk.indices.dictionary_encode()
-        chunks.append(pa.DictionaryArray.from_arrays(codes.indices, chunk.dictionary.take(codes.dictionary)))
+        if not _in_order_of_appearance(chunk):
+            codes = chunk.indices.dictionary_encode()
+            chunk = pa.DictionaryArray.from_arrays(codes.indices, chunk.dictionary.take(codes.dictionary))
+        chunks.append(chunk)
     return pa.chunked_array(chunks, column.type)
+
+
+def _in_order_of_appearance(names: pa.DictionaryArray) -> bool:
+    """Whether codes count the names as they first appear, and no name is unused: seen sooner than they are coded."""
+    if len(names) == 0 or len(names.dictionary) < 2:
+        return bool(len(names.dictionary) == (names.null_count < len(names)))
+    codes = names.indices.fill_null(-1).to_numpy()
+    before, after = codes[:-1], codes[1:]
+    if (after > before + 1).any():
+        before = np.maximum.accumulate(before)
+    return bool(codes[0] <= 0 and codes.max() == len(names.dictionary) - 1 and (after <= before + 1).all())
 
 
 def decoded_rows(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Table:
@@ -126,33 +139,42 @@ _PLACES_OF_DETAILS = (9, 10, 11, 14)
 """Places in ColumnMetaData: of data, index and dictionary pages, and of the Bloom filter."""
 
 
-def joined(files: Sequence[pa.Buffer]) -> Iterator[bytes | memoryview]:
+def joined(files: Iterable[pa.Buffer]) -> Iterator[bytes | memoryview]:
     """Yield the parts of the file that has the rows of all files, one after the other.
 
     Parameters
     ----------
     files
-        Files of one schema, as `encoded` makes them; at least one.
+        Files of one schema, as `encoded` makes them; at least one. Each is let go before the next is drawn.
 
     Raises
     ------
     ValueError
         The files are of several schemas, or one is not a Parquet file.
     """
-    opened = [(memoryview(file), *_footer(memoryview(file))) for file in files]
-    whole = opened[0][1]
-    if any(footer[_SCHEMA] != whole[_SCHEMA] for _, footer, _ in opened):
-        raise ValueError("files of several schemas")
     yield _MAGIC
+    whole: _Struct = {}
     n_rows, groups, place = 0, [], len(_MAGIC)
-    # Files without rows say nothing, but not every version of pyarrow reads a file without row groups.
-    for file, footer, end in [each for each in opened if each[1][_N_ROWS][1]] or opened[:1]:
-        for group in footer[_ROW_GROUPS][1][1]:
-            _move(group, place - len(_MAGIC))
-            groups.append(group)
-        yield file[len(_MAGIC) : end]
+    bare: tuple[list[_Struct], bytes] | None = None
+    for file in files:
+        content = memoryview(file)
+        footer, end = _footer(content)
+        whole = whole or footer
+        if footer[_SCHEMA] != whole[_SCHEMA]:
+            raise ValueError("files of several schemas")
+        own = footer[_ROW_GROUPS][1][1]
+        if not footer[_N_ROWS][1]:
+            bare = bare or (own, bytes(content[len(_MAGIC) : end]))
+            continue
+        _move(own, place - len(_MAGIC))
+        groups += own
+        yield content[len(_MAGIC) : end]
         place += end - len(_MAGIC)
         n_rows += footer[_N_ROWS][1]
+    if not groups and bare is not None:
+        # Files without rows say nothing, but not every version of pyarrow reads a file without row groups.
+        groups, content_of_bare = bare
+        yield content_of_bare
     written = _CompactWriter()
     written.struct(whole | {_N_ROWS: (_I64, n_rows), _ROW_GROUPS: (_LIST, (_STRUCT, groups))})
     yield bytes(written.content)
@@ -168,13 +190,14 @@ def _footer(file: memoryview) -> tuple[_Struct, int]:
     return _CompactReader(bytes(file[begin:tail])).struct(), begin
 
 
-def _move(group: _Struct, distance: int) -> None:
-    """Move the places of a row group. One that is 0 says nothing, since a file begins with its magic."""
-    group.pop(_ORDINAL, None)  # has 16 bits, and need not be there
-    _add(group, (_BEGIN,), distance)
-    for chunk in group[_COLUMNS][1][1]:
-        _add(chunk, _PLACES_OF_CHUNK, distance)
-        _add(chunk[_DETAILS][1], _PLACES_OF_DETAILS, distance)
+def _move(groups: Iterable[_Struct], distance: int) -> None:
+    """Move the places of row groups. One that is 0 says nothing, since a file begins with its magic."""
+    for group in groups:
+        group.pop(_ORDINAL, None)  # has 16 bits, and need not be there
+        _add(group, (_BEGIN,), distance)
+        for chunk in group[_COLUMNS][1][1]:
+            _add(chunk, _PLACES_OF_CHUNK, distance)
+            _add(chunk[_DETAILS][1], _PLACES_OF_DETAILS, distance)
 
 
 def _add(struct: _Struct, fields: Sequence[int], distance: int) -> None:

@@ -3,13 +3,19 @@
 The rows of a system are encoded once, where its numbers are computed, if that is another process, or if there are many
 systems. So encoded they travel, are kept in an archive, are held until they are written, and are copied into the file.
 They are decoded when they are read, and only those of the systems that are read.
+
+So many systems as have more than `MOST_HELD` bytes are not held in memory: the rows of others wait in a temporary file.
 """
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from tempfile import TemporaryFile
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +23,74 @@ import pyarrow.compute as pc
 
 from swsdask.model.parquet_files import count_rows, decoded_rows, encoded, joined
 from swsdask.model.tables import coded, gathered
+
+MOST_HELD = 256 << 20
+"""The memory that rows of systems take, in bytes."""
+
+
+class _Unnamed:
+    """A temporary file without a name, closed when nothing refers to it: nothing is left however a process ends."""
+
+    def __init__(self) -> None:
+        file = TemporaryFile(prefix="swsdask-", buffering=0)  # noqa: SIM115
+        weakref.finalize(self, file.close)
+        self.number = file.fileno()
+
+
+@dataclass(frozen=True, eq=False)
+class SpilledRows:
+    """The rows of a system in a file: a Parquet file of `size` bytes, from `begin` on. They are pickled as a buffer."""
+
+    file: _Unnamed
+    begin: int
+    size: int
+    n_rows: int
+
+    def read(self) -> pa.Buffer:
+        """The Parquet file. Raises `OSError` if it cannot be read."""
+        content = os.pread(self.file.number, self.size, self.begin)
+        if len(content) != self.size:
+            raise OSError(f"a temporary file has {len(content):,} bytes of {self.size:,} that were written")
+        return pa.py_buffer(content)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pa.py_buffer, (self.read().to_pybytes(),)
+
+
+Rows: TypeAlias = pa.Table | pa.Buffer | SpilledRows
+"""The rows of a system: a table, whose names may be coded, or a Parquet file as `encoded` makes it, spilled or not."""
+
+
+class Spill:
+    """Holds rows of systems until they are written: in memory, and from `most` bytes on in a temporary file.
+
+    Rows that the file has no room for stay in memory.
+    """
+
+    def __init__(self, most: int = MOST_HELD) -> None:
+        self._left = most
+        self._file: _Unnamed | None = None
+        self._end = 0
+
+    def hold(self, rows: Rows, schema: pa.Schema) -> Rows:
+        """Return the rows, or where they are now."""
+        if isinstance(rows, SpilledRows):
+            return rows
+        size = rows.nbytes if isinstance(rows, pa.Table) else rows.size
+        if size <= self._left:
+            self._left -= size
+            return rows
+        file = encoded(rows, schema)
+        try:
+            if self._file is None:
+                self._file = _Unnamed()
+            n_written = os.pwrite(self._file.number, file, self._end)
+        except OSError:
+            return file
+        if n_written != file.size:
+            return file
+        self._end += n_written
+        return SpilledRows(self._file, self._end - n_written, n_written, count_rows(file))
 
 
 class SystemRows:
@@ -26,12 +100,11 @@ class SystemRows:
     ----------
     schema : pyarrow.Schema
         The columns, with strings for names.
-    held : mapping of str to pyarrow.Table or pyarrow.Buffer
-        The rows of each system, in the order of the table: a table, whose names may be coded, or a Parquet file as
-        `encoded` makes it.
+    held : mapping of str to Rows
+        The rows of each system, in the order of the table.
     """
 
-    def __init__(self, schema: pa.Schema, held: Mapping[str, pa.Table | pa.Buffer]) -> None:
+    def __init__(self, schema: pa.Schema, held: Mapping[str, Rows]) -> None:
         self._schema = schema
         self._held = held
 
@@ -53,10 +126,10 @@ class SystemRows:
         """The systems, in order."""
         return [*self._held]
 
-    @cached_property
+    @property
     def files(self) -> dict[str, pa.Buffer]:
         """The rows of each system as a Parquet file."""
-        return {system: encoded(rows, self._schema) for system, rows in self._held.items()}
+        return {system: file_of(rows, self._schema) for system, rows in self._held.items()}
 
     @cached_property
     def table(self) -> pa.Table:
@@ -66,17 +139,27 @@ class SystemRows:
     @property
     def num_rows(self) -> int:
         """The number of rows, which is known without decoding them."""
-        return sum(map(count_rows, self._held.values()))
+        return sum(rows.n_rows if isinstance(rows, SpilledRows) else count_rows(rows) for rows in self._held.values())
 
     def among(self, systems: Iterable[str]) -> pa.Table:
         """The rows of some systems, in the given order, with dictionaries for repeated names."""
         none = coded(self._schema.empty_table(), self._schema)
         held = (self._held[system] for system in systems if system in self._held)
-        return gathered([none, *(decoded_rows(rows, self._schema) for rows in held)])
+        return gathered([none, *(decoded_rows(_read(rows), self._schema) for rows in held)])
 
     def parts(self) -> Iterator[bytes | memoryview]:
         """The parts, one after the other, of the Parquet file with all rows: row groups for each system."""
-        return joined([*self.files.values()] or [encoded(self._schema.empty_table(), self._schema)])
+        files = (file_of(rows, self._schema) for rows in self._held.values())
+        return joined(files if self._held else [encoded(self._schema.empty_table(), self._schema)])
+
+
+def file_of(rows: Rows, schema: pa.Schema) -> pa.Buffer:
+    """The rows of a system as a Parquet file."""
+    return encoded(_read(rows), schema)
+
+
+def _read(rows: Rows) -> pa.Table | pa.Buffer:
+    return rows.read() if isinstance(rows, SpilledRows) else rows
 
 
 def _by_system(table: pa.Table) -> dict[str, pa.Table]:

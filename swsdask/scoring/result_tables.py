@@ -25,6 +25,7 @@ from swsdask.measures.measure import Measure, Scored
 from swsdask.measures.names import family_name
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.system_rows import file_of
 from swsdask.model.tables import coded
 from swsdask.model.trials import F64, I64, Reference
 from swsdask.scoring.rounds import Found, SystemResults
@@ -97,12 +98,14 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
     condition = np.repeat(np.array([at for _, at, _, _ in columns], np.int64), lengths)
     query = np.concatenate([_OVERALL[:0], *(queries for _, _, queries, _ in columns)])
     order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
+    there = (number for number, length in enumerate(lengths) if length)
+    appear = sorted(there, key=lambda number: (columns[number][1], columns[number][2][0]))
     return pa.table(
         [
             name_column([system], np.zeros(len(order), np.int64)),
             name_column(conditions, condition[order]),
             name_column(scored.reference.query_ids, query[order]),
-            _each_named([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order]),
+            _each_named([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order], appear),
             np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
         ],
         names=SCORES.names,
@@ -131,10 +134,14 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     )
 
 
-def _each_named(names: Sequence[str], place: I64) -> pa.Array:
-    """A column of the names at some places. Names may be equal; no name is in a dictionary twice."""
-    distinct = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    return name_column([*distinct], np.array([distinct[name] for name in names], np.int64)[place])
+def _each_named(names: Sequence[str], place: I64, appear: Iterable[int] | None = None) -> pa.Array:
+    """A column of the names at some places. Names may be equal; no name is in the dictionary twice.
+
+    `appear` are the places in the order in which they first occur, without those that do not; None: it is their own.
+    """
+    distinct = dict.fromkeys(names if appear is None else [names[number] for number in appear])
+    codes = {name: code for code, name in enumerate(distinct)}
+    return name_column([*codes], np.array([codes.get(name, -1) for name in names], np.int64)[place])
 
 
 def name_column(names: Sequence[str], code: I64) -> pa.Array:
@@ -218,7 +225,10 @@ def _to_arrow(results: SystemResults) -> pa.RecordBatch:
     """Results as one row: the encoded tables, the numbers over all queries, and the notes."""
     overall = [{field.name: row[field.name] for field in _NUMBER} for row in results.overall.to_pylist()]
     notes = [note._asdict() for note in results.notes]
-    columns = ([results.scores.to_pybytes()], [results.curves.to_pybytes()], [overall], [notes])
+    files = (
+        file_of(rows, schema).to_pybytes() for rows, schema in ((results.scores, SCORES), (results.curves, CURVES))
+    )
+    columns = (*([file] for file in files), [overall], [notes])
     return pa.record_batch([*map(pa.array, columns, _KEPT.types)], schema=_KEPT)
 
 

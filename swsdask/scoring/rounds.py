@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
-from swsdask.model.parquet_files import encoded, in_one_form
+from swsdask.model.parquet_files import in_one_form
 from swsdask.model.results import CURVES, SCORES, Note
-from swsdask.model.system_rows import SystemRows
+from swsdask.model.system_rows import Rows, Spill, SystemRows, file_of
 from swsdask.model.tables import coded
 
 MOST_SYSTEMS = 64
@@ -92,8 +92,8 @@ class SystemResults:
     beside its numbers.
     """
 
-    scores: pa.Table | pa.Buffer
-    curves: pa.Table | pa.Buffer
+    scores: Rows
+    curves: Rows
     overall: pa.Table
     notes: tuple[Note, ...]
     observed: object = None
@@ -106,7 +106,11 @@ class SystemResults:
 
     def encoded(self) -> Self:
         """Return the same with encoded rows, which take a third of the memory."""
-        return replace(self, scores=encoded(self.scores, SCORES), curves=encoded(self.curves, CURVES))
+        return replace(self, scores=file_of(self.scores, SCORES), curves=file_of(self.curves, CURVES))
+
+    def held(self, spill: Spill) -> Self:
+        """Return the same with its rows where they are held until they are written."""
+        return replace(self, scores=spill.hold(self.scores, SCORES), curves=spill.hold(self.curves, CURVES))
 
     def __getstate__(self) -> dict[str, object]:
         return self.encoded().__dict__
@@ -223,6 +227,7 @@ def score_systems(
     executor: Executor,
     progress: Progress,
     kept: Keeping[AnySystem] | None = None,
+    spill: Spill | None = None,
 ) -> ResultTables:
     """The results of systems, in their order.
 
@@ -242,6 +247,8 @@ def score_systems(
         Receives the phases of the work.
     kept
         Results that need not be computed; those that are computed are added.
+    spill
+        Where rows are held; None: in memory.
 
     Raises
     ------
@@ -269,7 +276,9 @@ def score_systems(
                 computed = {system: own.encoded() for system, own in (computed or {}).items()}
                 kept.write(computed)
             results |= computed or {}
-        found |= {system.system: results[system.system] for system in group}
+        for system in group:
+            own = results[system.system]
+            found[system.system] = own if spill is None else own.held(spill)
     return ResultTables(found)
 
 

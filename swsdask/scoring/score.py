@@ -20,6 +20,7 @@ from swsdask.model.errors import FEW, ArchiveError, listed
 from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings, Settings
+from swsdask.model.system_rows import Spill
 from swsdask.model.trials import Reference
 from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
@@ -92,9 +93,10 @@ def score_archive(
 
     whole = [run for run in runs if is_small(run)]
     cut = [run for run in runs if not is_small(run)]
-    parts = [score_systems(cut, len(cut), source, counted, executor, shown, results)] if cut or not whole else []
+    spill = Spill()
+    parts = [score_systems(cut, len(cut), source, counted, executor, shown, results, spill)] if cut or not whole else []
     if whole:
-        parts += _score_whole(archive, whole, request, source.shared[0], executor, shown, kept, results)
+        parts += _score_whole(archive, whole, request, source.shared[0], executor, shown, kept, results, spill)
     tables = ResultTables.joined(parts, systems)
     if not alignment:
         return tables
@@ -257,6 +259,7 @@ def _score_whole(
     progress: Progress,
     kept: KeptStatistics | None,
     results: KeptResults | None,
+    spill: Spill,
 ) -> list[ResultTables]:
     """Score small runs, some in each task: statistics stay where they are counted, and only results come back.
 
@@ -272,7 +275,7 @@ def _score_whole(
         done=lambda each: progress.advance(each.rows),
         name="systems",
     ):
-        tables.append(part)
+        tables.append(ResultTables({system: own.held(spill) for system, own in part.systems.items()}))
         for each, tally in zip((kept, results), tallies, strict=True):
             if each is not None:
                 each.files.tally.add(tally)

@@ -51,13 +51,16 @@ def class_targets(reference: Reference) -> I64:
     return table
 
 
+@lru_cache(maxsize=2)
 def class_layers(reference: Reference) -> tuple[I32, int]:
     """The layer of every class, int32 [n_classes], and how many there are: classes of the same conditions share one."""
     presence = class_targets(reference) >= 0
     if reference.n_classes == 0:
         return np.empty(0, np.int32), 0
-    kinds, layer = np.unique(presence, axis=1, return_inverse=True)
-    return layer.reshape(-1).astype(np.int32), kinds.shape[1]
+    kinds, classes = np.unique(presence, axis=1, return_inverse=True)
+    layer = classes.reshape(-1).astype(np.int32)
+    layer.flags.writeable = False
+    return layer, kinds.shape[1]
 
 
 @dataclass(frozen=True, eq=False)

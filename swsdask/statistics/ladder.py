@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
-from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
+from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
 from swsdask.statistics.counts import Counts, class_layers, strata_of, stretches, trial_groups
 from swsdask.statistics.statistic import Found, Statistic
 
@@ -90,6 +91,42 @@ class AllScores(Hits):
         return cls._of(trials, np.arange(len(trials)))
 
 
+def distinct(scores: F64) -> F64:
+    """The distinct ones of some scores, ascending. Scores that ascend already, as those of hits do, are soon sorted."""
+    ordered = np.sort(scores, kind="stable")
+    return ordered[_changes(ordered)]
+
+
+def _changes(*columns: NDArray[Any]) -> Bool:
+    """The rows that differ from the one before them, and the first."""
+    new = np.ones(len(columns[0]), np.bool_)
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return new
+
+
+@dataclass(frozen=True, eq=False)
+class ListedRungs:
+    """The rungs of list i are rungs[offsets[i] : offsets[i + 1]]; offsets int64 [n_lists + 1]."""
+
+    rungs: F64
+    offsets: I64
+
+    @classmethod
+    def by_query(cls, query: I32 | I64, score: F64, n_queries: int) -> Self:
+        """The distinct ones of the scores of every query, ascending."""
+        order = np.argsort(score, kind="stable")
+        narrow = query.astype(np.uint16 if n_queries <= 1 << 16 else np.int64)[order]  # 16 bits are sorted by digits
+        order = order[np.argsort(narrow, kind="stable")]
+        new = _changes(query[order], score[order])
+        kept = order[new]
+        return cls(score[kept], np.searchsorted(query[kept], np.arange(n_queries + 1)))
+
+    @classmethod
+    def of_all(cls, rungs: F64) -> Self:
+        """The rungs of one list."""
+        return cls(rungs, np.array([0, len(rungs)], np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class LadderPlan:
     """The rungs (see `Ladder`), and the layer of every class: int32 [n_classes]."""
@@ -127,7 +164,7 @@ class Ladder:
         ends = [score for score in _ends(found[Counts], reference) if np.isfinite(score)]
         finite = np.concatenate([hits.score[counted], np.asarray(reference.thresholds, np.float64), ends]) + 0.0
         layer, n_layers = class_layers(reference)
-        return LadderPlan(np.append(np.unique(finite), np.inf), layer, n_layers)
+        return LadderPlan(np.append(distinct(finite), np.inf), layer, n_layers)
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: LadderPlan) -> Self:
@@ -206,14 +243,6 @@ class AtBayes:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnRungs:
-    """The rungs of query q are rungs[offsets[q] : offsets[q + 1]]; offsets int64 [n_queries + 1]."""
-
-    rungs: F64
-    offsets: I64
-
-
-@dataclass(frozen=True, eq=False)
 class QueryLadder:
     """Trials of one system between rungs, query by query.
 
@@ -231,7 +260,7 @@ class QueryLadder:
     counts: I64
 
     @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> OwnRungs:
+    def prepare(cls, found: Found, reference: Reference) -> ListedRungs:
         """The rungs of every query of a system."""
         hits: Hits = found[Hits]
         highest: F64 = found[Counts].highest
@@ -240,14 +269,10 @@ class QueryLadder:
         everywhere = np.append(np.asarray(reference.thresholds, np.float64), np.inf)
         query = np.concatenate([hits.query.astype(np.int64), tops, np.repeat(every_query, len(everywhere))])
         score = np.concatenate([hits.score, highest[np.isfinite(highest)], np.tile(everywhere, reference.n_queries)])
-        order = np.lexsort((score, query))
-        query, score = query[order], score[order]
-        new = np.ones(len(query), np.bool_)
-        new[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
-        return OwnRungs(score[new], np.searchsorted(query[new], np.arange(reference.n_queries + 1)))
+        return ListedRungs.by_query(query, score, reference.n_queries)
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: OwnRungs) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
         """The trials of one cell between the rungs of their queries."""
         rungs, offsets = prepared.rungs, prepared.offsets
         parts = stretches(trials)

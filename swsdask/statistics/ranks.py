@@ -32,7 +32,7 @@ from swsdask.model.ranked_measures import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.alignment import judged_events, ranked_events
 from swsdask.statistics.counts import class_layers, stretches, trial_groups
-from swsdask.statistics.ladder import Hits
+from swsdask.statistics.ladder import Hits, ListedRungs, distinct
 from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
@@ -51,31 +51,17 @@ def ranked(score: F64, rule: RankRule) -> F64:
     return score
 
 
-@dataclass(frozen=True, eq=False)
-class RankRungs:
-    """The rungs of ranking r are rungs[offsets[r] : offsets[r + 1]]; offsets int64 [n_rankings + 1]."""
-
-    rungs: F64
-    offsets: I64
-
-
-def query_rungs(hits: Hits | HitPlaces, reference: Reference) -> RankRungs:
-    """The rungs of every query, by its number."""
-    every_query = np.arange(reference.n_queries)
-    query = np.concatenate([hits.query, every_query])
-    score = np.concatenate([ranked(hits.score, reference.ranking), np.full(reference.n_queries, np.inf)])
-    order = np.lexsort((score, query))
-    query, score = query[order], score[order]
-    new = np.ones(len(query), np.bool_)
-    new[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
-    return RankRungs(score[new], np.searchsorted(query[new], np.arange(reference.n_queries + 1)))
+def query_rungs(hits: Hits | HitPlaces, reference: Reference) -> ListedRungs:
+    """The rungs of every query."""
+    query = np.concatenate([hits.query, np.arange(reference.n_queries)])
+    score = np.append(ranked(hits.score, reference.ranking), np.full(reference.n_queries, np.inf))
+    return ListedRungs.by_query(query, score, reference.n_queries)
 
 
-def pooled_rungs(hits: Hits, reference: Reference) -> RankRungs:
+def pooled_rungs(hits: Hits, reference: Reference) -> ListedRungs:
     """The rungs of the one ranking of the trials that conditions count."""
     counted = reference.class_of[hits.query, hits.group] >= 0
-    rungs = np.append(np.unique(ranked(hits.score[counted], reference.ranking)), np.inf)
-    return RankRungs(rungs, np.array([0, len(rungs)], np.int64))
+    return ListedRungs.of_all(np.append(distinct(ranked(hits.score[counted], reference.ranking)), np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +91,12 @@ class QueryRanks(_Ranked):
     """The ranking of every query on its own; a line for every group of documents."""
 
     @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
         """The rungs of every query of a system; None where rankings have events of their own."""
         return query_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
         """The trials of one cell between the rungs of their queries."""
         parts = stretches(trials)
         return cls(
@@ -127,12 +113,12 @@ class PooledRanks(_Ranked):
     """One ranking of the trials of all queries; a line for every layer of classes (`strata.class_layers`)."""
 
     @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
         """The rungs of a system; None where rankings have events of their own."""
         return pooled_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
         """The trials of one cell between the rungs."""
         parts = stretches(trials)
         layer, n_layers = class_layers(reference)
@@ -142,7 +128,7 @@ class PooledRanks(_Ranked):
 
 
 def _counted(
-    bounds: I64, ranking: I32, line: I16 | I32, score: F64, n_lines: int, reference: Reference, prepared: RankRungs
+    bounds: I64, ranking: I32, line: I16 | I32, score: F64, n_lines: int, reference: Reference, prepared: ListedRungs
 ) -> tuple[F64, I64, I64, I64]:
     rungs, offsets = prepared.rungs, prepared.offsets
     counts, tied = np.zeros((2, len(rungs), n_lines), np.int64)
@@ -200,12 +186,12 @@ class EventQueryRanks(OfEvents, QueryRanks):
     after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
 
     @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
         """The rungs of every query of a system; None where events are the evaluation's own trials."""
         return query_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
         """The events of one aligned cell between the rungs of their queries."""
         return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
 
@@ -216,12 +202,12 @@ class EventPooledRanks(OfEvents, PooledRanks):
     after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
 
     @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
         """The rungs of a system; None where events are the evaluation's own trials."""
         return pooled_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: RankRungs) -> Self:
+    def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
         """The events of one aligned cell between the rungs."""
         return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
 
@@ -455,7 +441,7 @@ class JudgedRanks(EventQueryRanks):
     after: ClassVar[tuple[type[Statistic], ...]] = (JudgedTrials,)
 
     @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> RankRungs | None:
+    def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
         """The rungs of every query; None where no documents were judged."""
         return query_rungs(found[JudgedTrials], reference) if JudgedTrials in found else None
 

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import errno
+import os
+import pickle
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,7 +23,7 @@ from swsdask.model.parquet_files import (
     joined,
 )
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
-from swsdask.model.system_rows import SystemRows
+from swsdask.model.system_rows import Spill, SpilledRows, SystemRows
 from swsdask.model.tables import coded
 
 NAME = st.sampled_from(["a", "b", "ž", 'q"', ""])
@@ -130,6 +134,12 @@ def test_files_that_cannot_be_joined() -> None:
         whole([pa.py_buffer(cut)])
 
 
+def spilled_rows(rows: SystemRows, most: int) -> SystemRows:
+    """The same rows, those beyond so many bytes in a file."""
+    spill = Spill(most)
+    return SystemRows(SCORES, {system: spill.hold(rows.among([system]), SCORES) for system in rows.systems})
+
+
 @given(ROWS)
 def test_rows_of_systems_are_held_together(rows: list[tuple[str, str, str | None, str, float]]) -> None:
     plain = table(rows)
@@ -137,7 +147,8 @@ def test_rows_of_systems_are_held_together(rows: list[tuple[str, str, str | None
     expected = table([row for system in systems for row in rows if row[0] == system])
     held = SystemRows.of(plain, SCORES)
     again = SystemRows(SCORES, held.files)
-    for each in (held, again):
+    spilled = [spilled_rows(held, most) for most in (0, 100)]
+    for each in (held, again, *spilled):
         assert each.systems == systems
         assert each.num_rows == len(rows)
         assert each.table.cast(SCORES).equals(expected)
@@ -147,6 +158,30 @@ def test_rows_of_systems_are_held_together(rows: list[tuple[str, str, str | None
             assert own.equals(expected.filter(pc.equal(expected["system"], system)))
         assert each.among(systems[::-1]).num_rows == len(rows)
         assert each.table.schema == coded(plain, SCORES).schema
+
+
+def test_spilled_rows_travel_and_end_with_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = encoded(table([("a", "all", None, "atwv", 0.5)]), SCORES)
+    spill = Spill(file.size)
+    assert spill.hold(file, SCORES) is file
+    spilled = spill.hold(file, SCORES)
+    assert isinstance(spilled, SpilledRows)
+    assert spilled.read() == file
+    assert spill.hold(spilled, SCORES) is spilled
+    assert pickle.loads(pickle.dumps(spilled)) == file
+    os.ftruncate(spilled.file.number, 10)
+    with pytest.raises(OSError, match=f"10 bytes of {file.size} that were written"):
+        spilled.read()
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    assert spill.hold(file, SCORES) is file
+    monkeypatch.setattr(os, "pwrite", lambda *_: 3)
+    assert spill.hold(file, SCORES) is file
+    monkeypatch.undo()
+    assert spill.hold(file, SCORES).read() == file
 
 
 def test_other_tables_are_written_in_the_same_form() -> None:

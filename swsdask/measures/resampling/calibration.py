@@ -188,11 +188,10 @@ class AffineFits:
             return None
         n_queries = len(self.pool.lowest)
         z, weight, query = self.nontargets.nodes()
-        used = weight > 0
         hit = (self.hit - self.zoom.centre) / self.zoom.unit
         return (
             TrialCosts.of(self._x(hit), np.ones(len(hit)), self.query_of_hit, n_queries, target=True),
-            TrialCosts.of(self._x(z[used]), weight[used], query[np.nonzero(used)[0]], n_queries, target=False),
+            TrialCosts.of(self._x(z), weight, query, n_queries, target=False),
         )
 
     def _x(self, z: F64) -> F64:

@@ -1,0 +1,88 @@
+"""Whole commands: `swsdask score ARCHIVE --out FOLDER` on hundreds of systems, from its start to its end.
+
+Every system is counted, nothing kept is used, and all outputs are written: in one process, with one worker process and
+with two, in turn.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.bench.data import Data, Shape
+from tests.bench.table import Row
+
+SYSTEMS = 300
+ROWS = 100_000
+TURNS = 5
+GIB = 2**30
+
+CLIENT = """
+import atexit, json, resource
+from pathlib import Path
+def tell():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    print(json.dumps([usage.ru_utime + usage.ru_stime, 1024 * int(peak.split()[1])]))
+atexit.register(tell)
+from swsdask.__main__ import start
+start()
+"""
+"""Runs the command line and prints, last, its own CPU seconds and its peak memory."""
+
+ADOPTING = """
+import ctypes, json, os, resource, subprocess, sys, time
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+began = time.perf_counter()
+told = subprocess.run(sys.argv[1:], check=True, capture_output=True, encoding="utf-8").stdout
+wall = time.perf_counter() - began
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+client, peak = json.loads(told.splitlines()[-1])
+print(json.dumps([client, usage.ru_utime + usage.ru_stime, wall, peak]))
+"""
+"""Runs a `CLIENT` and waits for all processes that it leaves behind: so their CPU time is known too."""
+
+
+class Command(NamedTuple):
+    """CPU seconds of the client, and of it and its workers; wall-clock seconds; the client's peak memory in bytes."""
+
+    client: float
+    every: float
+    wall: float
+    peak: int
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """CPU seconds in one process, the client's share of them beside two workers, and two workers over one."""
+    archive = data.written("commands", Shape(data.rows(ROWS)), SYSTEMS)
+    ways = (("serial",), ("processes", "--workers", "1"), ("processes", "--workers", "2"))
+    turns = [[_command(archive.url, *way) for way in ways] for _ in range(TURNS)]
+    alone, one, two = (Command(*map(statistics.median, zip(*own, strict=True))) for own in zip(*turns, strict=True))
+    what = f"swsdask score, {SYSTEMS} systems of {data.rows(ROWS):,} detections, all measures and outputs"
+    yield Row(f"{what}, CPU", alone.every, "limit", 12.0, alone.every / 12, most=1.0, peak=alone.peak)
+    yield Row(f"{what}, wall", two.wall, "one worker", one.wall, one.wall / two.wall, least=1.7)
+    yield Row(
+        f"{what}, CPU of the client", two.client, "client and workers", two.every, two.client / two.every, most=0.2
+    )
+    yield Row(f"{what}, client's peak", two.peak / GIB, "1 GiB", 1.0, two.peak / GIB, unit="GiB", most=1.0)
+    archive.remove()
+
+
+def _command(url: str, *executor: str) -> Command:
+    with tempfile.TemporaryDirectory(prefix="swsdask-bench-") as folder:
+        client = (sys.executable, "-c", CLIENT, "score", url, "--no-cache", "--out", folder, "--executor", *executor)
+        found = subprocess.run(
+            (sys.executable, "-c", ADOPTING, *client), check=True, capture_output=True, encoding="utf-8"
+        )
+    return Command(*json.loads(found.stdout))
