@@ -77,7 +77,8 @@ from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
 from swsdask.statistics.counts import Counts, strata_of
-from swsdask.statistics.entropy import Entropy
+from swsdask.statistics.entropy import ClassCosts, Entropy
+from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Statistic
 
 _FARTHEST = 1e16
@@ -370,7 +371,7 @@ def censored(scored: Scored, population: Population) -> Censored:
     )
 
 
-NEEDS: tuple[type[Statistic], ...] = (Counts, Entropy)
+NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Entropy)
 """The statistics that C_nxe is made of."""
 
 
@@ -405,18 +406,24 @@ class CrossEntropy:
             numbers |= {name: int(column.sum()) for name, column in counts.items()}
             yield population.overall(numbers | {"impute_score": given_score(trials.score)})
             groups = population.condition.groups
-            entropy, eta = scored[Entropy], scored.reference.prior_log_odds
-            of_query = mean_cost(trials, entropy.target.by_query(groups), entropy.nontarget.by_query(groups), eta)
+            target, nontarget = (side.by_query(groups) for side in class_costs(scored))
+            of_query = mean_cost(trials, target, nontarget, scored.reference.prior_log_odds)
             with np.errstate(over="ignore"):
                 columns = {"cxe": of_query / math.log(2.0), "cnxe": of_query / prior}
             yield population.by_query({**columns, **counts})
 
 
 @kept
+def class_costs(scored: Scored) -> ClassCosts:
+    """The costs of the given trials of each class."""
+    return ClassCosts.of(scored[Entropy], scored[Hits], scored.reference.prior_log_odds)
+
+
+@kept
 def given_cost(scored: Scored, population: Population) -> float:
     """C_xe of a condition in nats, its scores taken as they are."""
-    strata, entropy = strata_of(population.condition), scored[Entropy]
-    target, nontarget = (np.array([side.total(strata)]) for side in (entropy.target, entropy.nontarget))
+    strata = strata_of(population.condition)
+    target, nontarget = (np.array([side.total(strata)]) for side in class_costs(scored))
     trials = censored(scored, population).pooled
     return float(mean_cost(trials, target, nontarget, scored.reference.prior_log_odds)[0])
 

@@ -1,11 +1,13 @@
 """Exact sums of logarithmic costs of scores that are used as log-likelihood ratios.
 
 Sums of floating-point numbers are kept without rounding, as wide integers, one per stratum, that merge in any order.
+So what non-targets cost is what all trials would cost as non-targets without what the hits among them would: trials are
+summed from their scores alone, and hits, which `Hits` has, are taken away.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +16,8 @@ from numpy.typing import NDArray
 from swsdask.kernels.entropy import add_costs, softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
-from swsdask.statistics.counts import stretches, trial_groups
+from swsdask.statistics.counts import stretches
+from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, Statistic
 
 _LOWEST = 1074
@@ -54,10 +57,10 @@ class ExactSums:
     def merge(self, other: Self) -> Self:
         """The sums of both parts together."""
         first = min(self.first, other.first)
-        end = max(self._end, other._end)
+        end = max(self.end, other.end)
         digits = np.zeros((*self.digits.shape[:2], end - first + 1), np.int64)
         for part in (self, other):
-            digits[..., part.first - first : part._end - first] += part.digits
+            digits[..., part.first - first : part.end - first] += part.digits
         return self.carried(first, digits)
 
     def drawn(self, times: I64) -> Self:
@@ -75,7 +78,8 @@ class ExactSums:
         return self._rounded(self.digits[:, groups].sum(axis=1, dtype=np.int64))
 
     @property
-    def _end(self) -> int:
+    def end(self) -> int:
+        """The number of the digit behind the last one."""
         return self.first + int(self.digits.shape[2])
 
     def _rounded(self, digits: I64) -> F64:
@@ -100,19 +104,17 @@ _TARGET, _NONTARGET = -1, 1
 
 @dataclass(frozen=True, eq=False)
 class Entropy:
-    """Sums over one system's given trials of C_log (2013 measures document, Eq. 37), in nats, by stratum.
+    """Sums over one system's given trials of what each costs as a non-target, in nats, by stratum.
 
-    With eta = `Reference.prior_log_odds`: `target` sums softplus(-(s + eta)) over the trials that are mapped to a
-    target, whatever their decision, `nontarget` softplus(s + eta) over all others. Every cost is a float64 (see
-    `kernels.entropy`), its sum is exact.
+    With eta = `Reference.prior_log_odds` it is softplus(s + eta) (2013 measures document, Eq. 37). Every cost is a
+    float64 (see `kernels.entropy`), its sum is exact.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
-    aligned: ClassVar[bool] = True
+    aligned: ClassVar[bool] = False
     follows: ClassVar[tuple[str, ...]] = ("prior_log_odds",)
 
-    target: ExactSums
-    nontarget: ExactSums
+    costs: ExactSums
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
@@ -121,27 +123,40 @@ class Entropy:
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The costs of one aligned cell."""
-        if trials.hit is None:
-            raise ValueError("entropy needs aligned trials")
+        """The costs of one cell."""
         parts = stretches(trials)
-        every = _Scores(parts.bounds, _stratum(parts.query, parts.group, reference), parts.score)
-        hit, score = trials.hit, trials.score[trials.hit]
-        mapped = _Scores(
-            np.arange(len(hit) + 1), _stratum(trials.query[hit], trial_groups(trials, hit), reference), score
-        )
-        return cls(
-            target=_sums(reference, _TARGET, mapped),
-            nontarget=_sums(reference, _NONTARGET, every, without=mapped),
-        )
+        nothing = ExactSums(0, np.zeros((reference.n_queries, reference.n_groups, 0), np.uint32))
+        every = _Scores(parts.bounds, _stratum(parts.query, parts.group, nothing), parts.score)
+        return cls(_added(nothing, every, _NONTARGET, reference.prior_log_odds))
 
     def merge(self, other: Self) -> Self:
         """The costs of both parts together."""
-        return type(self)(self.target.merge(other.target), self.nontarget.merge(other.nontarget))
+        return type(self)(self.costs.merge(other.costs))
 
     def drawn(self, times: I64) -> Self:
         """The costs with each group of documents so many times, int64 [n_groups]; all in one group."""
-        return type(self)(self.target.drawn(times), self.nontarget.drawn(times))
+        return type(self)(self.costs.drawn(times))
+
+
+class ClassCosts(NamedTuple):
+    """Sums of C_log over the given trials of each class, by stratum.
+
+    `target` sums softplus(-(s + eta)) over the trials that are mapped to a target, whatever their decision, `nontarget`
+    softplus(s + eta) over all others.
+    """
+
+    target: ExactSums
+    nontarget: ExactSums
+
+    @classmethod
+    def of(cls, entropy: Entropy, hits: Hits, prior_log_odds: float) -> Self:
+        """The costs of all trials and of the hits among them as those of both classes."""
+        nothing = replace(entropy.costs, first=0, digits=entropy.costs.digits[..., :0])
+        mapped = _Scores(np.arange(len(hits) + 1), _stratum(hits.query, hits.group, nothing), hits.score)
+        return cls(
+            target=_added(nothing, mapped, _TARGET, prior_log_odds),
+            nontarget=_added(entropy.costs, mapped, _NONTARGET, prior_log_odds, times=-1),
+        )
 
 
 class _Scores(NamedTuple):
@@ -152,16 +167,20 @@ class _Scores(NamedTuple):
     score: F64
 
 
-def _stratum(query: I32, group: I16, reference: Reference) -> I32:
-    return query * np.int32(reference.n_groups) + group
+def _stratum(query: I32, group: I16, sums: ExactSums) -> I32:
+    return query * np.int32(sums.digits.shape[1]) + group
 
 
-def _sums(reference: Reference, side: int, scores: _Scores, without: _Scores | None = None) -> ExactSums:
-    """The costs of some scores; `without` those that are among them but do not count."""
+def _added(sums: ExactSums, scores: _Scores, side: int, prior_log_odds: float, times: int = 1) -> ExactSums:
+    """The sums with the costs of some scores added, or taken away with `times` -1."""
     ends = np.array([scores.score.min(), scores.score.max()] if len(scores.score) else [])
-    first, n_digits = room(softplus(side * (ends + reference.prior_log_odds)))
-    digits = np.zeros((reference.n_queries * reference.n_groups, n_digits), np.int64)
-    for part, times in ((scores, 1), (without, -1)):
-        if part is not None:
-            add_costs(part.bounds, part.stratum, part.score, reference.prior_log_odds, side, times, first, digits)
-    return ExactSums.of(first, digits.reshape(reference.n_queries, reference.n_groups, n_digits))
+    first, n_digits = room(softplus(side * (ends + prior_log_odds)))
+    parts = [(first, first + n_digits)] if n_digits else []
+    parts += [(sums.first, sums.end)] if sums.end > sums.first else []
+    begin, end = min((part[0] for part in parts), default=0), max((part[1] for part in parts), default=0)
+    n_queries, n_groups, _ = sums.digits.shape
+    digits = np.zeros((n_queries, n_groups, end - begin), np.int64)
+    digits[..., sums.first - begin : sums.end - begin] = sums.digits
+    lines = digits.reshape(n_queries * n_groups, end - begin)
+    add_costs(scores.bounds, scores.stratum, scores.score, prior_log_odds, side, times, begin, lines)
+    return ExactSums.of(begin, digits)

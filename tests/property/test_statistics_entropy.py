@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.kernels.entropy import softplus
-from swsdask.statistics.entropy import Entropy
+from swsdask.statistics.entropy import ClassCosts, Entropy
+from swsdask.statistics.ladder import Hits
 from tests.conftest import examples
 from tests.engines import plain
 from tests.property.worlds import World, cells, worlds
-from tests.worlds import make_trials
+from tests.worlds import make_trials, unaligned
 
 LOG_ODDS = st.sampled_from([-9.2, -4.2, 0.0, 3.0]) | st.floats(-231.0, 231.0)
 
@@ -40,8 +41,10 @@ def _rounded(exact: Fraction) -> float:
 @given(worlds(decisions=(-1, 0, 1)), LOG_ODDS)
 def test_a_literal_sum_has_the_same_bits(world: World, log_odds: float) -> None:
     reference = replace(world.reference, prior_log_odds=log_odds)
-    entropy = Entropy.from_trials(make_trials(world.rows), reference, ())
-    for mapped, sums in ((True, entropy.target), (False, entropy.nontarget)):
+    trials = make_trials(world.rows)
+    entropy = Entropy.from_trials(unaligned(trials), reference, ())
+    costs = ClassCosts.of(entropy, Hits.from_trials(trials, reference, ()), log_odds)
+    for mapped, sums in ((True, costs.target), (False, costs.nontarget)):
         expected = literal(world, mapped, log_odds)
         for group in range(reference.n_groups):
             column = sums.by_query(np.arange(reference.n_groups) == group).tolist()

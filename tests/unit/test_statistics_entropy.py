@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 from swsdask.kernels.entropy import softplus
-from swsdask.statistics.entropy import Entropy, ExactSums
+from swsdask.model.trials import Reference
+from swsdask.statistics.entropy import ClassCosts, Entropy, ExactSums
+from swsdask.statistics.ladder import Hits
 from tests.engines import plain
 from tests.worlds import make_reference, make_trials, unaligned
 
@@ -65,6 +67,13 @@ def exact(x: list[float]) -> Fraction:
     return sum((Fraction(cost) for cost in softplus(np.array(x)).tolist()), Fraction(0))
 
 
+def costs_of(rows: Iterable[tuple[int, int, float, int, bool]], reference: Reference = REFERENCE) -> ClassCosts:
+    """The costs of both classes of some trials, summed from their scores alone."""
+    trials = make_trials(rows)
+    entropy = Entropy.from_trials(unaligned(trials), reference, ())
+    return ClassCosts.of(entropy, Hits.from_trials(trials, reference, ()), reference.prior_log_odds)
+
+
 def test_entropy_of_a_few_trials() -> None:
     rows = [
         (0, 0, 3.0, 1, True),
@@ -74,7 +83,7 @@ def test_entropy_of_a_few_trials() -> None:
         (1, 1, -700.0, -1, False),
         (2, 1, 1e-300, 0, False),
     ]
-    entropy = Entropy.from_trials(make_trials(rows), REFERENCE, ())
+    entropy = costs_of(rows)
     assert entropy.target.total(EVERY) == float(exact([-(3.0 + ETA), -(0.1 + ETA), -(700.0 + ETA)]))
     assert entropy.nontarget.total(EVERY) == float(exact([-2.0 + ETA, -700.0 + ETA, ETA]))
     first = np.array([True, False])
@@ -84,11 +93,10 @@ def test_entropy_of_a_few_trials() -> None:
 
 def test_an_infinite_cost_makes_its_sum_infinite_and_no_other() -> None:
     rows = [(0, 0, math.inf, 1, True), (0, 0, 1.0, 1, True), (1, 0, -math.inf, 1, False), (2, 0, 1.0, 1, False)]
-    entropy = Entropy.from_trials(make_trials(rows), REFERENCE, ())
+    entropy = costs_of(rows)
     assert entropy.target.total(EVERY) == float(exact([-(1.0 + ETA)]))
     assert entropy.nontarget.total(EVERY) == float(exact([1.0 + ETA]))
-    worse = Entropy.from_trials(make_trials([(0, 0, math.inf, 1, False), (1, 0, -math.inf, 1, True)]), REFERENCE, ())
-    both = entropy.merge(worse)
+    both = costs_of([*rows, (0, 0, math.inf, 1, False), (1, 0, -math.inf, 1, True)])
     assert both.nontarget.by_query(np.ones(2, np.bool_)).tolist() == [math.inf, 0.0, float(exact([1.0 + ETA]))]
     assert both.target.by_query(np.ones(2, np.bool_))[1] == math.inf
 
@@ -97,7 +105,7 @@ def test_sums_keep_every_bit_and_round_once() -> None:
     scores = [2.0**60, 1.0, 2.0**-60, 2.0**900, 1e308, 1e308]
     rows = [(query, 0, score, 0, False) for query in range(3) for score in scores[: 3 + query]]
     reference = replace(REFERENCE, prior_log_odds=0.0)
-    nontarget = Entropy.from_trials(make_trials(rows), reference, ()).nontarget
+    nontarget = costs_of(rows, reference).nontarget
     totals = nontarget.by_query(np.ones(2, np.bool_)).tolist()
     assert totals == [float(exact(scores[: 3 + query])) for query in range(3)]
     assert nontarget.merge(nontarget).by_query(np.ones(2, np.bool_)).tolist() == [
@@ -110,7 +118,7 @@ def test_many_equal_costs() -> None:
     n = 200_003
     rows = make_trials([(1, 0, 0.3, 0, False)])
     many = replace(rows, query=np.full(n, 1, np.int32), score=np.full(n, 0.3), decision=None, group=None)
-    assert Entropy.from_trials(many, REFERENCE, ()).nontarget.total(EVERY) == float(n * exact([0.3 + ETA]))
+    assert Entropy.from_trials(many, REFERENCE, ()).costs.total(EVERY) == float(n * exact([0.3 + ETA]))
 
 
 def test_columns_that_are_read_only_strided_or_absent() -> None:
@@ -125,16 +133,21 @@ def test_columns_that_are_read_only_strided_or_absent() -> None:
 
 
 def test_no_rows() -> None:
+    nothing = costs_of([])
+    assert nothing.target.total(EVERY) == nothing.nontarget.total(EVERY) == 0.0
     entropy = Entropy.from_trials(make_trials([]), REFERENCE, ())
-    assert entropy.target.total(EVERY) == entropy.nontarget.total(EVERY) == 0.0
     some = Entropy.from_trials(make_trials([(0, 0, 3.0, 1, True), (2, 1, 3.0, 1, False)]), REFERENCE, ())
     for merged in (some.merge(entropy), entropy.merge(some)):
         assert plain(merged) == plain(some)
+    only_hits = costs_of([(0, 0, 3.0, 1, True), (2, 1, -math.inf, 1, True)])
+    assert only_hits.nontarget.digits.size == 0
 
 
-def test_unaligned_trials_are_refused() -> None:
-    with pytest.raises(ValueError, match="aligned"):
-        Entropy.from_trials(unaligned(make_trials([])), REFERENCE, ())
+def test_what_hits_cost_is_taken_away_to_the_last_bit() -> None:
+    """The lowest bits of two costs are those of none of them once they are added up."""
+    hits = [(0, 0, score, 1, True) for score in (-37.5, -37.5, 0.1, 41.0)]
+    others = [(0, 0, score, 1, False) for score in (0.3, -700.0)]
+    assert plain(costs_of([*hits, *others]).nontarget) == plain(costs_of(others).nontarget)
 
 
 def test_a_sum_carries_through_all_its_digits() -> None:

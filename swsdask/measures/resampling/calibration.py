@@ -40,6 +40,7 @@ from swsdask.measures.cross_entropy import (
     ScoreShares,
     Separation,
     Shares,
+    class_costs,
     mean_cost,
     prior_entropy,
     sigmoid,
@@ -95,14 +96,13 @@ class ResampledCrossEntropy:
     """cxe, cnxe."""
 
     names: ClassVar[tuple[str, ...]] = ("cxe", "cnxe")
-    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts, Entropy)
+    needs: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits, Entropy)
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
         """Return both measures of one condition."""
         queries = drawn_queries(scored, population)
-        entropy, eta = scored[Entropy], scored.reference.prior_log_odds
-        costs = (side.by_query(population.condition.groups)[queries] for side in (entropy.target, entropy.nontarget))
-        target, nontarget = costs
+        eta = scored.reference.prior_log_odds
+        target, nontarget = (side.by_query(population.condition.groups)[queries] for side in class_costs(scored))
         pool = TrialPool.of(scored, population, queries)
         units = {"cxe": math.log(2.0), "cnxe": prior_entropy(eta)}
         return {name: CrossEntropies(pool, target, nontarget, eta, unit) for name, unit in units.items()}
