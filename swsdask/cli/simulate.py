@@ -233,11 +233,13 @@ def _nights(out: Path, seed: int, hours: float, n_queries: int) -> None:
 
 @click.command("warm-up")
 def warm_up() -> None:
-    """Compile the kernels, and print the folder that they are kept in. What is there already is not compiled again.
+    """Compile kernels and templates, and print the folder of the kernels. What is there already is not compiled again.
 
     For images of containers and environments that many share: whoever runs swsdask there finds everything compiled,
     also without the right to write. Of several calls at once one compiles, and the others wait for it.
     """
     from swsdask.kernels.compilation import load_kernels
+    from swsdask.render.environment import compile_templates
 
     click.echo(load_kernels())
+    compile_templates()

@@ -17,7 +17,8 @@ from markupsafe import Markup
 from swsdask.model.discovery import ABOUT, COUNTS, ENDINGS, FAMILIES, SINGLE, WORDS
 from swsdask.model.errors import counted
 from swsdask.model.results import Result
-from swsdask.render.pages import COLOURS, TEMPLATES, environment, provenance, script, style
+from swsdask.render.environment import TEMPLATES, environment, script, style
+from swsdask.render.pages import COLOURS, provenance
 
 Marks = Mapping[str, Mapping[str, int]]
 """The number and the colour of each system."""

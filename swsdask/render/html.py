@@ -28,7 +28,8 @@ from swsdask.places.writing import replacing
 from swsdask.render.comparison import differences, interval_text, tied_with_best
 from swsdask.render.det import figures
 from swsdask.render.discovery import page as discovery_page
-from swsdask.render.pages import by_condition, by_query, cell, drawn, environment, mark, provenance, runs, script, style
+from swsdask.render.environment import environment, script, style
+from swsdask.render.pages import by_condition, by_query, cell, drawn, mark, provenance, runs
 from swsdask.render.rank_correlation import compared
 from swsdask.render.sections import KINDS, RETRIEVAL_CURVES, calibration, processing_load, retrieval
 

@@ -22,7 +22,7 @@ from swsdask.model.errors import counted, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, written
 from swsdask.model.tables import Row
-from swsdask.render.pages import environment, style
+from swsdask.render.environment import environment, style
 
 SHOWN_NIGHTS = 60
 """So many of the last nights are listed on the page."""

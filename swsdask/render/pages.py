@@ -1,87 +1,19 @@
-"""Parts that pages share: the template environment, the style sheet, the provenance tables, and tables of numbers."""
+"""Parts that pages share: the provenance tables, the marks of systems, and tables of numbers."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 
-from swsdask.model.errors import counted, visible
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import TABLE, written
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import distinct, places_of, rows_with
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-
-TEMPLATES = Path(__file__).resolve().parent / "templates"
-
-
-@cache
-def environment() -> Environment:
-    """The templates, each compiled once. Text is escaped and visible, JSON has no NaN; they can call `counted`."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # A table in a terminal needs none of it.
-
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_made_visible,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.policies["json.dumps_function"] = _dumps
-    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
-    made.globals["counted"] = counted
-    return made
-
-
-def _made_visible(value: object) -> object:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _dumps(value: object, **how: Any) -> str:
-    """JSON whose texts are visible to the reader of the page, not only of its source."""
-    return json.dumps(_all_visible(value), **how)
-
-
-def _all_visible(value: object) -> object:
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, dict):
-        return {_all_visible(key): _all_visible(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [inner if type(inner) in _NUMBERS else _all_visible(inner) for inner in value]
-    return value
-
-
-_NUMBERS = {float, int, type(None)}
-"""The types of most values of lists, which have no text."""
-
-
-def style() -> Markup:
-    """The style sheet of all pages."""
-    return Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))
-
-
-def script() -> dict[str, Markup | str]:
-    """The script of pages with tables and figures, and the hash by which a content security policy lets it run."""
-    text = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.js", "downloads.js"))
-    hashed = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return {"script": Markup(text), "script_hash": hashed}
-
 
 _ELSEWHERE = ("signature", "swsdask", "runs", "notes")
 

@@ -18,7 +18,8 @@ from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
-from swsdask.render.pages import environment, mark, style
+from swsdask.render.environment import environment, style
+from swsdask.render.pages import mark
 
 WIDTH, HEIGHT, LETTER = 42, 30, 7.2
 """The size of a box of the matrix, and roughly that of a letter of its labels."""

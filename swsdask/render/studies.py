@@ -19,7 +19,7 @@ from swsdask.model.results import GapStudy
 from swsdask.model.tables import Row, as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
-from swsdask.render.pages import environment, style
+from swsdask.render.environment import environment, style
 
 _INTERVAL_WIDTH, _INTERVAL_ROW, _INTERVAL_LEFT, _INTERVAL_TOP = 760, 30, 280, 26
 _SCALES = {"interval": (0.85, 1.0, 0.05), "test": (0.0, 0.15, 0.05)}
