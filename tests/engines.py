@@ -136,6 +136,7 @@ class AnyOrder:
     """An executor that works in this process like one on a cluster: items end in any order, parts merge as a tree."""
 
     shares_memory = True
+    folder = None
 
     def __init__(self, order: random.Random, fan_in: int, workers: int) -> None:
         self.workers = workers

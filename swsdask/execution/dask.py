@@ -53,12 +53,13 @@ class DaskExecutor:
 
     `patience_s` is how long no task may end while the cluster has no scheduler or no workers, or all workers are
     paused, before that is a `ClusterError`. A worker that is silent for so long is restarted; one without a nanny
-    to do that is a `ClusterError` too.
+    to do that is a `ClusterError` too. `folder` is one that all workers see.
     """
 
     shares_memory = False
 
-    def __init__(self, client: Client, fan_in: int = 8, patience_s: float = 60.0) -> None:
+    def __init__(self, client: Client, fan_in: int = 8, patience_s: float = 60.0, folder: str | None = None) -> None:
+        self.folder = folder
         self._client = client
         self._fan_in = fan_in
         self._patience_s = patience_s

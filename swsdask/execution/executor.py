@@ -44,6 +44,11 @@ class Executor(Protocol):
         """Whether tasks see this process's memory, so that data need not be stored for them."""
         ...
 
+    @property
+    def folder(self) -> str | None:
+        """A folder for what need not be sent, which this process and all workers see; None: there is none."""
+        ...
+
     def share(self, value: Shared) -> Shared:
         """Make a value known to every worker once; pass what is returned as `shared` of a map, alone or in a tuple."""
         ...
@@ -195,6 +200,7 @@ class _LocalExecutor(ABC):
     """An executor in this process. Parts are merged in pairs, so that a large one is rarely gone through again."""
 
     shares_memory = True
+    folder = None
 
     def share(self, value: Shared) -> Shared:
         """Return the value itself."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -38,6 +38,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.layers import conf_directory, settings_of
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.places.reading import read_small
+from swsdask.places.writing import temporary_folder
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -95,8 +96,12 @@ def open_executor(
 
         place = LocalProcesses(workers=workers) if name == "processes" else read_cluster(name, settings.workers)
         shown = progress or Unseen()
-        with place.connected(lambda what: shown.begin(what, 0)) as client, sent_options(client):
-            yield DaskExecutor(client, settings.fan_in, place.timeout_s)
+        with ExitStack() as stack:
+            here = isinstance(place, LocalProcesses)
+            folder = str(stack.enter_context(temporary_folder())) if here else None
+            client = stack.enter_context(place.connected(lambda what: shown.begin(what, 0)))
+            stack.enter_context(sent_options(client))
+            yield DaskExecutor(client, settings.fan_in, place.timeout_s, folder)
 
 
 @contextmanager

@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from tempfile import TemporaryFile
 from typing import Any, Self, TypeAlias
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -28,32 +29,61 @@ MOST_HELD = 256 << 20
 """The memory that rows of systems take, in bytes."""
 
 
-class _Unnamed:
-    """A temporary file without a name, closed when nothing refers to it: nothing is left however a process ends."""
+class _Descriptor:
+    """An open file, closed when nothing refers to it."""
 
-    def __init__(self) -> None:
-        file = TemporaryFile(prefix="swsdask-", buffering=0)  # noqa: SIM115
-        weakref.finalize(self, file.close)
-        self.number = file.fileno()
+    def __init__(self, number: int) -> None:
+        self.number = number
+        weakref.finalize(self, os.close, number)
+
+    @classmethod
+    def unnamed(cls) -> Self:
+        """A temporary file without a name: nothing is left of it however a process ends."""
+        with TemporaryFile(prefix="swsdask-") as file:
+            return cls(os.dup(file.fileno()))
+
+
+@dataclass(eq=False)
+class _Sent:
+    """A file whose name is sent to the process that reads it."""
+
+    path: str
+
+    @cached_property
+    def opened(self) -> _Descriptor:
+        """The file, which has no name any more."""
+        file = _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+        os.unlink(self.path)
+        return file
 
 
 @dataclass(frozen=True, eq=False)
 class SpilledRows:
-    """The rows of a system in a file: a Parquet file of `size` bytes, from `begin` on. They are pickled as a buffer."""
+    """The rows of a system in a file: a Parquet file of `size` bytes, from `begin` on.
 
-    file: _Unnamed
+    They are pickled as the name of a file that is sent, or else as a buffer.
+    """
+
+    file: _Descriptor | _Sent
     begin: int
     size: int
     n_rows: int
 
+    def here(self) -> Self:
+        """The same in a file that is open, and goes with this process. Raises `OSError` if it cannot be opened."""
+        return replace(self, file=self.file.opened) if isinstance(self.file, _Sent) else self
+
     def read(self) -> pa.Buffer:
         """The Parquet file. Raises `OSError` if it cannot be read."""
-        content = os.pread(self.file.number, self.size, self.begin)
+        file = self.file.opened if isinstance(self.file, _Sent) else self.file
+        content = os.pread(file.number, self.size, self.begin)
         if len(content) != self.size:
             raise OSError(f"a temporary file has {len(content):,} bytes of {self.size:,} that were written")
         return pa.py_buffer(content)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self.file, _Sent):
+            return type(self), (self.file, self.begin, self.size, self.n_rows)
         return pa.py_buffer, (self.read().to_pybytes(),)
 
 
@@ -64,33 +94,42 @@ Rows: TypeAlias = pa.Table | pa.Buffer | SpilledRows
 class Spill:
     """Holds rows of systems until they are written: in memory, and from `most` bytes on in a temporary file.
 
+    The file has no name, or, for rows that another process is to hold, one in a `folder` that this process sees too.
     Rows that the file has no room for stay in memory.
     """
 
-    def __init__(self, most: int = MOST_HELD) -> None:
+    def __init__(self, most: int = MOST_HELD, folder: str | None = None) -> None:
         self._left = most
-        self._file: _Unnamed | None = None
+        self._folder = folder
         self._end = 0
 
     def hold(self, rows: Rows, schema: pa.Schema) -> Rows:
-        """Return the rows, or where they are now."""
+        """Return the rows, or where they are now. Raises `OSError` if a file that was sent cannot be opened."""
         if isinstance(rows, SpilledRows):
-            return rows
+            return rows.here()
         size = rows.nbytes if isinstance(rows, pa.Table) else rows.size
         if size <= self._left:
             self._left -= size
             return rows
-        file = encoded(rows, schema)
+        content = encoded(rows, schema)
         try:
-            if self._file is None:
-                self._file = _Unnamed()
-            n_written = os.pwrite(self._file.number, file, self._end)
+            written, file = self._files
+            n_written = os.pwrite(written.number, content, self._end)
         except OSError:
-            return file
-        if n_written != file.size:
-            return file
+            return content
+        if n_written != content.size:
+            return content
         self._end += n_written
-        return SpilledRows(self._file, self._end - n_written, n_written, count_rows(file))
+        return SpilledRows(file, self._end - n_written, n_written, count_rows(content))
+
+    @cached_property
+    def _files(self) -> tuple[_Descriptor, _Descriptor | _Sent]:
+        """The file that is written, and how others refer to it."""
+        if self._folder is None:
+            file = _Descriptor.unnamed()
+            return file, file
+        path = os.path.join(self._folder, f"rows-{uuid4().hex}")
+        return _Descriptor(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)), _Sent(path)
 
 
 class SystemRows:
@@ -151,6 +190,11 @@ class SystemRows:
         """The parts, one after the other, of the Parquet file with all rows: row groups for each system."""
         files = (file_of(rows, self._schema) for rows in self._held.values())
         return joined(files if self._held else [encoded(self._schema.empty_table(), self._schema)])
+
+
+def as_encoded(rows: Rows, schema: pa.Schema) -> pa.Buffer | SpilledRows:
+    """The rows of a system as a Parquet file, in memory or spilled as they are."""
+    return rows if isinstance(rows, SpilledRows) else encoded(rows, schema)
 
 
 def file_of(rows: Rows, schema: pa.Schema) -> pa.Buffer:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from swsdask.execution.executor import Executor, Progress
 from swsdask.model.parquet_files import in_one_form
 from swsdask.model.results import CURVES, SCORES, Note
-from swsdask.model.system_rows import Rows, Spill, SystemRows, file_of
+from swsdask.model.system_rows import Rows, Spill, SystemRows, as_encoded
 from swsdask.model.tables import coded
 
 MOST_SYSTEMS = 64
@@ -106,7 +106,7 @@ class SystemResults:
 
     def encoded(self) -> Self:
         """Return the same with encoded rows, which take a third of the memory."""
-        return replace(self, scores=file_of(self.scores, SCORES), curves=file_of(self.curves, CURVES))
+        return replace(self, scores=as_encoded(self.scores, SCORES), curves=as_encoded(self.curves, CURVES))
 
     def held(self, spill: Spill) -> Self:
         """Return the same with its rows where they are held until they are written."""
@@ -185,6 +185,10 @@ class ResultTables:
         aligned = [part.alignment for part in parts if part.alignment is not None]
         ordered = {system: of[system] for system in systems}
         return cls(ordered, _in_order(pa.concat_tables(aligned), systems) if aligned else None)
+
+    def held(self, spill: Spill) -> Self:
+        """Return the same with the rows of systems where they are held until they are written."""
+        return replace(self, systems={system: own.held(spill) for system, own in self.systems.items()})
 
     @property
     def scores(self) -> SystemRows:

@@ -271,25 +271,26 @@ def _score_whole(
     for part, *tallies in executor.map(
         _tables_of,
         _batches(archive, runs, executor.workers, rows_per_task),
-        (reference, executor.share((request, kept, results))),
+        (reference, executor.share((request, kept, results, executor.folder))),
         done=lambda each: progress.advance(each.rows),
         name="systems",
     ):
-        tables.append(ResultTables({system: own.held(spill) for system, own in part.systems.items()}))
+        tables.append(part.held(spill))
         for each, tally in zip((kept, results), tallies, strict=True):
             if each is not None:
                 each.files.tally.add(tally)
     return tables
 
 
-_Shared = tuple[Reference, tuple[Requested, KeptStatistics | None, KeptResults | None]]
+_Shared = tuple[Reference, tuple[Requested, KeptStatistics | None, KeptResults | None, str | None]]
 _Part = tuple[ResultTables, CacheCounts, CacheCounts]
 
 
 def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
     """The results of the runs of a task, what was taken from kept statistics, and from kept results.
 
-    Parts of it that wait for a store are scored several at once.
+    Parts of it that wait for a store are scored several at once. Rows are left in the folder that the client sees, if
+    there is one: to send them takes longer.
     """
     tables, counts, numbers = [], CacheCounts(), CacheCounts()
     with closing(ThreadExecutor(_AT_ONCE) if task.is_distant else SerialExecutor()) as executor:
@@ -297,11 +298,13 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
             tables.append(part)
             counts.add(tallies[0])
             numbers.add(tallies[1])
-    return ResultTables.joined(tables, [run.system for run in task.runs]), counts, numbers
+    found = ResultTables.joined(tables, [run.system for run in task.runs])
+    _, (_, _, _, folder) = shared
+    return found if folder is None else found.held(Spill(0, folder)), counts, numbers
 
 
 def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
-    reference, (request, kept, results) = shared
+    reference, (request, kept, results, _) = shared
     here = SerialExecutor()
     own = None if kept is None else kept.anew()
     own_results = None if results is None else results.anew()

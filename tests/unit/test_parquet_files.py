@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -169,7 +170,7 @@ def test_spilled_rows_travel_and_end_with_their_file(monkeypatch: pytest.MonkeyP
     assert spilled.read() == file
     assert spill.hold(spilled, SCORES) is spilled
     assert pickle.loads(pickle.dumps(spilled)) == file
-    os.ftruncate(spilled.file.number, 10)
+    os.ftruncate(spilled.here().file.number, 10)
     with pytest.raises(OSError, match=f"10 bytes of {file.size} that were written"):
         spilled.read()
 
@@ -182,6 +183,25 @@ def test_spilled_rows_travel_and_end_with_their_file(monkeypatch: pytest.MonkeyP
     assert spill.hold(file, SCORES) is file
     monkeypatch.undo()
     assert spill.hold(file, SCORES).read() == file
+
+
+def test_rows_that_are_sent_by_name_stay_with_who_holds_them(tmp_path: Path) -> None:
+    file = encoded(table([("a", "all", None, "atwv", 0.5)]), SCORES)
+    sending = Spill(0, str(tmp_path))
+    sent = [sending.hold(file, SCORES) for _ in range(2)]
+    assert len(list(tmp_path.iterdir())) == 1
+    del sending
+    arrived = pickle.loads(pickle.dumps(sent))
+    lost = pickle.loads(pickle.dumps(sent))
+    holding = Spill()
+    held = [holding.hold(each, SCORES) for each in arrived]
+    assert not list(tmp_path.iterdir())
+    for each in held:
+        assert each.read() == file
+        assert pickle.loads(pickle.dumps(each)) == file
+    assert [each.begin for each in held] == [0, file.size]
+    with pytest.raises(FileNotFoundError):
+        holding.hold(lost[0], SCORES)
 
 
 def test_other_tables_are_written_in_the_same_form() -> None:
