@@ -19,6 +19,7 @@ BENCHES = (
     "ingesting",
     "workers",
     "many",
+    "commands",
     "distant",
     "nightly",
     "scale",

@@ -20,7 +20,6 @@ from tests.bench.table import Row
 SYSTEMS = 300
 ROWS = 100_000
 TURNS = 5
-GIB = 2**30
 
 CLIENT = """
 import atexit, json, resource
@@ -69,13 +68,12 @@ def rows(data: Data) -> Iterator[Row]:
     ways = (("serial",), ("processes", "--workers", "1"), ("processes", "--workers", "2"))
     turns = [[_command(archive.url, *way) for way in ways] for _ in range(TURNS)]
     alone, one, two = (Command(*map(statistics.median, zip(*own, strict=True))) for own in zip(*turns, strict=True))
-    what = f"swsdask score, {SYSTEMS} systems of {data.rows(ROWS):,} detections, all measures and outputs"
-    yield Row(f"{what}, CPU", alone.every, "limit", 12.0, alone.every / 12, most=1.0, peak=alone.peak)
+    what = f"swsdask score, {SYSTEMS} systems of {data.rows(ROWS):,} detections, all outputs"
+    yield Row(f"{what}, one process", alone.every, "limit", 12.0, alone.every / 12, most=1.0, peak=alone.peak)
+    what += ", two workers"
     yield Row(f"{what}, wall", two.wall, "one worker", one.wall, one.wall / two.wall, least=1.7)
-    yield Row(
-        f"{what}, CPU of the client", two.client, "client and workers", two.every, two.client / two.every, most=0.2
-    )
-    yield Row(f"{what}, client's peak", two.peak / GIB, "1 GiB", 1.0, two.peak / GIB, unit="GiB", most=1.0)
+    share = two.client / two.every
+    yield Row(f"{what}, client", two.client, "client and workers", two.every, share, most=0.2, peak=two.peak)
     archive.remove()
 
 
