@@ -102,7 +102,7 @@ def _computed(url: str) -> Callable[[], tuple[float, float, float]]:
         made = [tables(each) for each in waiting]
         times.append(cpu_seconds())
         for each in made:
-            SystemResults.of(*each)
+            SystemResults.of(*each).encoded()
         times.append(cpu_seconds())
         counting, numbers, encoding = ((after - before) / COMPUTED for before, after in pairwise(times))
         return numbers, encoding, counting
