@@ -128,7 +128,7 @@ class KeptFiles:
     most: int | None = None
     tally: CacheCounts = field(default_factory=CacheCounts)
     _list: _List = field(init=False)
-    _rows: dict[str, str] = field(init=False, default_factory=dict)
+    _row_hashes: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._list = _List(self.storage, f"{KEPT}/{self.version}")
@@ -142,9 +142,9 @@ class KeptFiles:
     def place(self, run: StoredRun, name: str, key: object) -> str:
         """The name, without the hash, of what depends on the rows of a run and on a key."""
         system = run.run.system
-        if system not in self._rows:
-            self._rows[system] = digest_of((run.run.scores, tuple(each.file.hash for each in run.fragments)))
-        return f"{KEPT}/{self.version}/{run.run.content}/{name}-{digest_of((self._rows[system], key))}"
+        if system not in self._row_hashes:
+            self._row_hashes[system] = digest_of((run.run.scores, tuple(each.file.hash for each in run.fragments)))
+        return f"{KEPT}/{self.version}/{run.run.content}/{name}-{digest_of((self._row_hashes[system], key))}"
 
     def read(self, places: Iterable[str]) -> dict[str, pa.RecordBatch]:
         """The rows at those of some places that have one."""

@@ -233,10 +233,10 @@ def nodes(bins: I64, sums: I64) -> tuple[F64, F64, I64]:
         m1 = (sums[number, 1] * 2.0**21 + sums[number, 2]) / n * 2.0**-41
         m2 = (sums[number, 3] + sums[number, 4] * 2.0**-28) / n * 2.0**-28
         variance = m2 - m1 * m1
-        n_nodes = 1
+        deviation, n_nodes = 0.0, 1
         t[0], share[0] = 0.0, 1.0
-        deviation = math.sqrt(variance) if variance > _SAME_SCORE else 0.0
         if variance > _SAME_SCORE:
+            deviation = math.sqrt(variance)
             m3, m4, m5 = (
                 sums[number, 5] / n * 2.0**-29,
                 sums[number, 6] / n * 2.0**-29,

@@ -145,7 +145,7 @@ def joined(files: Iterable[pa.Buffer]) -> Iterator[bytes | memoryview]:
     Parameters
     ----------
     files
-        Files of one schema, as `encoded` makes them; at least one. Each is let go before the next is drawn.
+        Files of one schema, as `encoded` makes them; at least one. Each is drawn after the one before it is copied.
 
     Raises
     ------

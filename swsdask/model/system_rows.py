@@ -4,7 +4,7 @@ The rows of a system are encoded once, where its numbers are computed, if that i
 systems. So encoded they travel, are kept in an archive, are held until they are written, and are copied into the file.
 They are decoded when they are read, and only those of the systems that are read.
 
-So many systems as have more than `MOST_HELD` bytes are not held in memory: the rows of others wait in a temporary file.
+At most `MOST_HELD` bytes of them are held in memory. Further rows wait in a temporary file.
 """
 
 from __future__ import annotations

@@ -125,8 +125,8 @@ def _table(
         table.add_column(heading, justify="right", style="bold" if measure == "atwv" else "", no_wrap=True)
     lines = [(system, *(written(m, found.value(condition, system, m)) for m in columns)) for system in systems]
     if unbounded and all(cell_len(system) <= _WIDEST_NAME and "\n" not in system for system in systems):
-        lines = [tuple("\n".join(column) for column in zip(*lines, strict=True))] if lines else []
         # One row of many lines looks the same, and takes rich a third of the time.
+        lines = [tuple("\n".join(column) for column in zip(*lines, strict=True))] if lines else []
     for system, *numbers in lines:
         table.add_row(Text(system), *numbers)
     return table

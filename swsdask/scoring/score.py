@@ -292,6 +292,7 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
     Parts of it that wait for a store are scored several at once. Rows are left in the folder that the client sees, if
     there is one: to send them takes longer.
     """
+    _, (_, _, _, folder) = shared
     tables, counts, numbers = [], CacheCounts(), CacheCounts()
     with closing(ThreadExecutor(_AT_ONCE) if task.is_distant else SerialExecutor()) as executor:
         for part, *tallies in executor.map(_tables_of_part, task.parts(detections.FEW_ROWS // 2), shared):
@@ -299,7 +300,6 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
             counts.add(tallies[0])
             numbers.add(tallies[1])
     found = ResultTables.joined(tables, [run.system for run in task.runs])
-    _, (_, _, _, folder) = shared
     return found if folder is None else found.held(Spill(0, folder)), counts, numbers
 
 

@@ -17,6 +17,7 @@ from swsdask.measures import select
 from swsdask.measures.measure import Scored, Values
 from swsdask.model.errors import ExecutionError, InputError
 from swsdask.model.ranked_measures import RankRule
+from swsdask.model.system_rows import SpilledRows
 from swsdask.scoring import detections, rounds
 from swsdask.scoring.score import score_archive
 from swsdask.statistics.counts import Counts
@@ -72,6 +73,26 @@ def test_the_same_bytes_where_each_system_is_one_task(
     whole = engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
     monkeypatch.setattr(detections, "FEW_ROWS", 1_000)
     assert engines.score(engines.archive_of(SYSTEMS, random.Random(4)), evaluated, executor) == whole
+
+
+def test_the_same_bytes_where_workers_leave_rows_in_a_folder(
+    client: Any, evaluated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
+    monkeypatch.setattr(detections, "FEW_ROWS", 1_000)
+    opened: list[SpilledRows] = []
+    here = SpilledRows.here
+
+    def noted(rows: SpilledRows) -> SpilledRows:
+        assert list(tmp_path.iterdir()) or opened
+        opened.append(rows)
+        return here(rows)
+
+    monkeypatch.setattr(SpilledRows, "here", noted)
+    executor = DaskExecutor(client, folder=str(tmp_path))
+    assert engines.score(engines.archive_of(SYSTEMS, random.Random(5)), evaluated, executor) == whole
+    assert len(opened) == 2 * len(SYSTEMS)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("killed", [1, 2])

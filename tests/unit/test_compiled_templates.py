@@ -10,6 +10,7 @@ from jinja2 import DictLoader, Environment
 
 from swsdask.render import compiled
 from swsdask.render.compiled import Compiled
+from swsdask.render.environment import TEMPLATES, compile_templates, environment
 
 
 def rendered(kept: Path, source: str) -> str:
@@ -66,3 +67,19 @@ def test_where_nothing_can_be_kept_it_is_compiled_each_time(
     assert rendered(tmp_path / "kept", "{{ x }}a") == "1a"
     assert len(compilations) == 3
     assert not (tmp_path / "kept").exists()
+
+
+def test_every_template_is_compiled_ahead(tmp_path: Path, compilations: list[str]) -> None:
+    made = environment()
+    made.bytecode_cache, before = Compiled(tmp_path), made.bytecode_cache
+    try:
+        assert made.cache is not None
+        made.cache.clear()
+        compile_templates()
+    finally:
+        made.bytecode_cache = before
+    names = {path.name for path in TEMPLATES.glob("*.j2")}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{each}.{sys.implementation.cache_tag}.pyc" for each in names
+    }
+    assert len(compilations) == len(names)

@@ -47,6 +47,16 @@ def test_piped_output_has_every_number_of_a_system_on_one_line(
     assert "all  5 queries  22 targets" in lines
 
 
+@pytest.mark.parametrize("name", ["a", "ž 日本", "n" * 40, "n" * 41, "日" * 21, "two\nlines"])
+def test_a_table_in_full_width_is_that_of_a_wide_terminal(name: str) -> None:
+    printed = []
+    for width in (9_999, 10_000):
+        console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False)
+        print_leaderboard(three_systems((name, "b", "c")), console)
+        printed.append(console.file.getvalue())  # type: ignore[attr-defined]
+    assert printed[0] == printed[1]
+
+
 def test_every_condition_has_a_section(capsys: pytest.CaptureFixture[str]) -> None:
     print_leaderboard(three_systems())
     out = capsys.readouterr().out
