@@ -214,6 +214,10 @@ def grid_moments(x: F64, weight: F64, per_unit: float, first: int, n_points: int
         term = weight[row]
         sums[0, place] += term
         for power in range(1, n_moments):
-            term = term * away / power
+            term = term * away
             sums[power, place] += term
+    factorial = 1.0
+    for power in range(2, n_moments):
+        factorial *= power
+        sums[power] /= factorial
     return sums

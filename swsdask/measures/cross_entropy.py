@@ -89,6 +89,10 @@ _DECREASE = 1e-4
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _NEAR = 1e-24
 
+_MANY, _GROUP, _ROUGHLY, _FEW_STEPS = 1024, 16, 1e-4, 30
+"""The number of scores beyond which the search begins among groups of them, their size, and how far it goes there.
+Where it ends matters for time only."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shares:
@@ -163,7 +167,7 @@ class Fit:
 
     def standardised(self, centre: float, unit: float) -> Fit:
         """Return the same map for (score - centre) / unit, if this one is for scores."""
-        if not math.isfinite(self.gamma):
+        if self is NOTHING or not math.isfinite(self.gamma):
             return NOTHING
         return Fit(self.gamma * unit, self.delta + self.gamma * centre, self.cost)
 
@@ -211,8 +215,24 @@ def fit(
             Shares(np.clip((shares.score - centre) / unit, -_FARTHEST, _FARTHEST), shares.share)
             for shares in (scores.target, scores.nontarget)
         )
-    best = _minimum(ScoreShares(target, nontarget), prior_log_odds, start.standardised(centre, unit))
+    start = start.standardised(centre, unit)
+    if start is NOTHING and len(target.score) + len(nontarget.score) > _MANY:
+        start = _minimum(_grouped(target, nontarget), prior_log_odds, start, _ROUGHLY, _FEW_STEPS)
+    best = _minimum(ScoreShares(target, nontarget), prior_log_odds, start)
     return nothing if nonnegative and best.gamma < 0.0 else best.moved(centre, unit)
+
+
+def _grouped(*classes: Shares) -> ScoreShares:
+    """The classes with one score, the mean, in place of some `_GROUP` that follow each other.
+
+    The best map of neighbours' means is near that of all scores, and is found in a tenth of the time.
+    """
+    grouped = []
+    for shares in classes:
+        begins = np.arange(0, len(shares.score), _GROUP)
+        share = np.add.reduceat(shares.share, begins)
+        grouped.append(Shares(np.add.reduceat(shares.score * shares.share, begins) / share, share))
+    return ScoreShares(*grouped)
 
 
 class _Expansion(NamedTuple):
@@ -235,20 +255,21 @@ def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset:
     return _Expansion(*total.tolist())
 
 
-def _minimum(scores: ScoreShares, prior_log_odds: float, start: Fit) -> Fit:
+def _minimum(scores: ScoreShares, prior_log_odds: float, start: Fit, near: float = _NEAR, steps: int = _STEPS) -> Fit:
     """The one minimum, by Newton steps that are shortened until they go down.
 
-    They begin at `start`; at the prior where the cost of that is too flat to say where to go.
+    They begin at `start`; at the prior where the cost of that is too flat to say where to go. They end after so many
+    `steps`, or where the next one would take no more than the share `near` of the cost away.
     """
     gamma, offset = start.gamma, start.delta + prior_log_odds
     here = _expansion(scores, prior_log_odds, gamma, offset)
     if not min(here.gamma_gamma, here.delta_delta) > 0.0:
         gamma, offset = 0.0, prior_log_odds
         here = _expansion(scores, prior_log_odds, gamma, offset)
-    for _ in range(_STEPS):
+    for _ in range(steps):
         d_gamma, d_offset = _newton_step(here)
         decrement = -(here.gamma * d_gamma + here.delta * d_offset)
-        if decrement <= _NEAR * here.value:
+        if decrement <= near * here.value:
             break
         share = 1.0
         for _ in range(_SHORTENINGS):

@@ -304,9 +304,9 @@ def _mapped_costs(fitted: Affine, priors: F64) -> F64:
 def costs_over_priors(scores: ScoreShares, priors: F64, gamma: float = 1.0, delta: float = 0.0) -> F64:
     """C of gamma s + delta in nats, as `ScoreShares.cost`, at many prior log-odds: float64.
 
-    softplus(x + eta) of the x near a grid point b is Taylor's series about b + eta, up to the fifth power of x - b. The
-    points are 1/32 apart, so what is left out is below 1e-14 of the cost. With eta on the grid too, the derivatives are
-    computed once for all points and priors: a cost is a sum over points, however many scores there are.
+    softplus(x + eta) of the x near a grid point b is Taylor's series about b + eta, up to the seventh power of x - b.
+    The points are 1/8 apart, so what is left out is below 1e-14 of the cost. With eta on the grid too, the derivatives
+    are computed once for all points and priors: a cost is a sum over points, however many scores there are.
     """
     on_grid = priors * _PER_UNIT == np.rint(priors * _PER_UNIT)
     found = np.array([0.0 if known else scores.cost(x, gamma, delta) for x, known in zip(priors, on_grid, strict=True)])
@@ -323,28 +323,35 @@ def costs_over_priors(scores: ScoreShares, priors: F64, gamma: float = 1.0, delt
     return found
 
 
-_PER_UNIT = 32.0
+_PER_UNIT = 8.0
 _FARTHEST = 64.0
 
 
 def _costs_of_near(x: F64, share: F64, steps: I64) -> F64:
-    """The sums of share softplus(x + step / 32), |x| < 64, for every step."""
+    """The sums of share softplus(x + step / 8), |x| < 64, for every step."""
     if len(x) == 0 or len(steps) == 0:
         return np.zeros(len(steps))
     first, last = (int(np.rint(end * _PER_UNIT)) for end in (x.min(), x.max()))
     lowest, n_points = int(steps.min()), last - first + 1
-    moments = grid_moments(x, share, _PER_UNIT, first, n_points, 6)
+    moments = grid_moments(x, share, _PER_UNIT, first, n_points, _TERMS)
     derivatives = _softplus_derivatives(np.arange(first + lowest, first + n_points + steps.max()) / _PER_UNIT)
     return window_sums(moments, derivatives, steps - lowest)
 
 
+_TERMS = 8
+"""The number of terms of Taylor's series."""
+
+
 def _softplus_derivatives(x: F64) -> F64:
-    """Softplus and its first five derivatives: float64 [6, n]."""
+    """Softplus and its first seven derivatives: float64 [8, n]."""
     small = np.exp(-np.abs(x))
     p = np.where(x >= 0.0, 1.0, small) / (1.0 + small)
     slope = small / (1.0 + small) ** 2
     bend = slope * np.where(x >= 0.0, small - 1.0, 1.0 - small) / (1.0 + small)
-    return np.stack([softplus(x), p, slope, bend, slope * (1.0 - 6.0 * slope), bend * (1.0 - 12.0 * slope)])
+    fourth, fifth = slope * (1.0 - 6.0 * slope), bend * (1.0 - 12.0 * slope)
+    sixth = slope * (1.0 - 30.0 * slope + 120.0 * slope**2)
+    seventh = bend * (1.0 - 60.0 * slope + 360.0 * slope**2)
+    return np.stack([softplus(x), p, slope, bend, fourth, fifth, sixth, seventh])
 
 
 @dataclass(frozen=True, eq=False)

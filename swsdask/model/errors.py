@@ -100,7 +100,9 @@ _STYLE = re.compile(rf"(\x1b\[[0-9;]*m)|([{_ACTING}])")
 
 def visible(text: str) -> str:
     r"""The text with every character that acts instead of being seen escaped as in JSON, such as ``\u202e``."""
-    return _ACTS.sub(lambda found: _escaped(found[0]), text) if _ACTS.search(text) else text
+    if text.isprintable():  # known sooner, and no character that acts is
+        return text
+    return _ACTS.sub(lambda found: _escaped(found[0]), text)
 
 
 def one_line(text: str) -> str:

@@ -112,8 +112,12 @@ def _shared(column: pa.Array, before: pa.Array | None) -> pa.Array:
     ends = pc.min_max(column.indices)
     if column.null_count or not len(column) or ends["min"] != ends["max"]:
         return column
-    name = column.dictionary.slice(ends["min"].as_py(), 1)
-    return pa.DictionaryArray.from_arrays(pa.array(_zeros(1 << len(column).bit_length())[: len(column)]), name)
+    return constant(column.dictionary.slice(ends["min"].as_py(), 1), len(column))
+
+
+def constant(name: pa.Array, length: int) -> pa.Array:
+    """A column of the one name in `name`, in memory that all such columns share."""
+    return pa.DictionaryArray.from_arrays(pa.array(_zeros(1 << length.bit_length())[:length]), name)
 
 
 @cache
@@ -178,10 +182,10 @@ def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
 def _among(column: pa.Array, wanted: Set[str]) -> Bool | bool:
     """Return the mask of the rows that have one of the names; one value where all rows agree."""
     codes = _with_codes(column)
-    ends = pc.min_max(codes.indices)
-    if not ends["min"].is_valid:
+    if codes.null_count == len(codes):
         return False
-    least, most = ends["min"].as_py(), ends["max"].as_py()
+    there = (codes.indices.drop_null() if codes.null_count else codes.indices).to_numpy()
+    least, most = int(there.min()), int(there.max())
     between = [name in wanted for name in codes.dictionary.slice(least, most - least + 1).to_pylist()]
     if not any(between):
         return False

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from swsdask.model.leaderboard import Board
 from swsdask.model.tables import Row, rows_with
 from swsdask.model.trials import F64, I64
-from swsdask.render.pages import drawn, mark, number
+from swsdask.render.pages import drawn, mark, number, numbers, path
 
 WIDTH, HEIGHT = 760, 566
 LEFT, RIGHT, TOP, BOTTOM = 64, 18, 14, 60
@@ -54,8 +54,13 @@ class Axis:
 
     def position(self, p: float) -> float:
         """The position of a probability; one outside the frame is placed just outside it."""
-        deviate = _probit(min(max(p, self.ticks[0] / 2), (1 + self.ticks[-1]) / 2))
-        return self.low + (deviate - self.first) * self.scale
+        return float(self.positions(np.array([p]))[0])
+
+    def positions(self, p: F64) -> F64:
+        """The positions of probabilities."""
+        near = np.clip(p, self.ticks[0] / 2, (1 + self.ticks[-1]) / 2)
+        deviates = np.array([_probit(each) for each in near.tolist()])
+        return self.low + (deviates - self.first) * self.scale
 
     def clamped(self, p: float) -> float:
         """The same, but a probability outside the frame is placed on its edge."""
@@ -78,18 +83,13 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class DrawnCurve:
-    """The points of a curve that are drawn, and their values."""
+    """The points of a curve that are drawn, in tenths of a unit, and their values."""
 
-    x: list[float]
-    y: list[float]
-    threshold: list[float]
-    p_fa: list[float]
-    p_miss: list[float]
-
-    @property
-    def path(self) -> str:
-        """The curve as the data of an SVG path."""
-        return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(self.x, self.y, strict=True))
+    x: F64
+    y: F64
+    threshold: F64
+    p_fa: F64
+    p_miss: F64
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class Frame:
         cell = self.x.cells(columns[1], n) * (n + 2) + self.y.cells(columns[2], n)
         first = np.diff(cell, prepend=-1) != 0
         kept = first | np.append(first[1:], True)
-        thresholds, x, y = columns[:, kept].tolist()
-        return DrawnCurve([self.x.position(p) for p in x], [self.y.position(p) for p in y], thresholds, x, y)
+        values = columns[:, kept]
+        return DrawnCurve(self.x.positions(values[1]).round(1), self.y.positions(values[2]).round(1), *values)
 
     def line_of_equal_value(self, twv: float, beta: float) -> str:
         """The line of equal TWV, P_miss = 1 - TWV - beta P_fa (2013 measures document, Eq. 6), as SVG path data.
@@ -130,8 +130,7 @@ class Frame:
         x = np.array([_normal(deviate) for deviate in deviates.tolist()])
         y = 1.0 - twv - beta * x
         inside = np.flatnonzero((y > self.y.ticks[0] / 2) & (y < (1 + self.y.ticks[-1]) / 2) & (x <= self.x.ticks[-1]))
-        points = (f"{self.x.position(x[i]):.1f} {self.y.position(y[i]):.1f}" for i in inside.tolist())
-        return "M" + "L".join(points) if len(inside) > 1 else ""
+        return path(self.x.positions(x[inside]), self.y.positions(y[inside])) if len(inside) > 1 else ""
 
 
 def frame_down_to(lowest_miss: float) -> Frame:
@@ -218,7 +217,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
     for system in marks:
         own = rows_with(points, system=[system])
         curve = frame.curve(own["threshold"], own["x"], own["y"], limit)
-        if not curve.x:
+        if not len(curve.x):
             continue
         placed = {
             name: {
@@ -233,7 +232,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
             {
                 **mark(found, system),
                 "name": system,
-                "path": curve.path,
+                "path": path(curve.x, curve.y),
                 "shown": len(systems) < DRAWN,
                 "actual": placed.get("actual"),
                 "best": placed.get("best"),
@@ -243,11 +242,11 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
             {
                 "number": mark(found, system)["number"],
                 "name": system,
-                "x": [round(x, 1) for x in curve.x],
-                "y": [round(y, 1) for y in curve.y],
-                "threshold": [number(value) for value in curve.threshold],
-                "p_fa": [number(p) for p in curve.p_fa],
-                "p_miss": [number(p) for p in curve.p_miss],
+                "x": curve.x.tolist(),
+                "y": curve.y.tolist(),
+                "threshold": numbers(curve.threshold),
+                "p_fa": numbers(curve.p_fa),
+                "p_miss": numbers(curve.p_miss),
                 "points": [
                     {**{key: mark[key] for key in ("x", "y", "kind")}, **{k: number(mark[k]) for k in _NUMBERS}}
                     for mark in placed.values()
@@ -300,9 +299,9 @@ def _lines(frame: Frame, beta: float) -> list[dict[str, object]]:
     """Lines of equal TWV, each labelled where it starts."""
     lines = []
     for level in TWV_LEVELS:
-        path = frame.line_of_equal_value(level, beta)
-        if path:
-            start = float(path[1:].split("L")[0].split()[1])
+        line = frame.line_of_equal_value(level, beta)
+        if line:
+            start = float(line[1:].split("L")[0].split()[1])
             if start > TOP + 12:
-                lines.append({"path": path, "label": f"TWV {level:.1f}", "at": start})
+                lines.append({"path": line, "label": f"TWV {level:.1f}", "at": start})
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from swsdask.model.leaderboard import Board
 from swsdask.model.measures import TABLE, written
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import distinct, places_of, rows_with
+from swsdask.model.trials import F64
 
 _ELSEWHERE = ("signature", "swsdask", "runs", "notes")
 
@@ -153,7 +154,8 @@ def by_query(
     for place, own in enumerate(kept.values()):
         values[places_of(own["measure"], [*names]), place, places_of(own["query"], [*queries])] = own["value"]
     # Most numbers are there many times; NaN is none of them.
-    known = {value: number(value) for value in np.unique(values).tolist() if not math.isnan(value)}
+    different = np.unique(values[~np.isnan(values)])
+    known = dict(zip(different.tolist(), numbers(different), strict=True))
     cube = {
         "systems": [*kept],
         "measures": [*names],
@@ -181,10 +183,38 @@ def _texts_of(queries: Sequence[str], texts: pa.Table | None) -> list[str]:
     return [known.get(query, "") for query in queries]
 
 
-def number(value: float) -> float | int | str | None:
+Number: TypeAlias = float | int | str | None
+
+_POWERS = np.array([10.0**power for power in range(301)])
+
+
+def number(value: float) -> Number:
     """A number as JSON has it: six significant digits, None if undefined, infinities as strings."""
-    if math.isnan(value):
-        return None
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return int(value) if value == int(value) else float(f"{value:.6g}")
+    return numbers(np.array([value]))[0]
+
+
+def numbers(values: F64) -> list[Number]:
+    """Numbers as JSON has them: six significant digits, None if undefined, infinities as strings.
+
+    Numbers from 10**6 on are rounded to integers, and integers are written without a point.
+    """
+    finite = np.isfinite(values)
+    known = np.where(finite, values, 0.0)
+    with np.errstate(divide="ignore"):
+        decimals = np.clip(5.0 - np.floor(np.log10(np.abs(known))), 0, len(_POWERS) - 1)
+    # An integer over a power of ten: the nearest number to that decimal fraction, so its digits are as few.
+    scale = _POWERS[decimals.astype(np.int64)]
+    large = known * scale
+    rounded = np.rint(large) / scale
+    for place in np.flatnonzero(np.abs(large - np.floor(large)) == 0.5):
+        rounded[place] = round(known[place].item(), int(decimals[place]))  # a tie may be of the product only
+    found: list[Number] = [int(value) if value.is_integer() else value for value in rounded.tolist()]
+    for place in np.flatnonzero(~finite):
+        found[place] = None if np.isnan(values[place]) else "inf" if values[place] > 0 else "-inf"
+    return found
+
+
+def path(x: F64, y: F64) -> str:
+    """The line through points as the data of an SVG path, to tenths of a unit."""
+    between = "L".join(["%.1f %.1f"] * len(x))
+    return f"M{between}" % tuple(np.column_stack([x, y]).ravel().tolist())

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
-from swsdask.model.tables import rows_with
+from swsdask.model.tables import distinct, rows_with
 from swsdask.model.trials import F64
-from swsdask.render.pages import cell, drawn, mark
+from swsdask.render.pages import cell, drawn, mark, path
 
 KINDS = {
     "default": "without any scores",
@@ -44,25 +44,22 @@ _QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
 _TENTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 _MOST_X_TICKS = 8
 
-Points = Sequence[tuple[float, float]]
+Position = TypeVar("Position", float, F64)
 
 
-def plots(curves: Mapping[str, Points], prior_log_odds: float) -> list[dict[str, object]]:
+def plots(curves: Mapping[str, F64], prior_log_odds: float) -> list[dict[str, object]]:
     """The plots, each with its curves as the data of SVG paths; those of a cost need its curve "default".
 
-    A curve is its points (prior log-odds, cost) by ascending x, clipped at the top of the frame.
+    A curve is its points, as rows of (prior log-odds, cost) by ascending x, clipped at the top of the frame.
     """
     drawn = []
     for cost, title in TITLES.items():
-        by_kind = {kind: curves.get(f"{cost}_{kind}", ()) for kind in KINDS}
+        by_kind = {kind: curves.get(f"{cost}_{kind}", _NO_POINTS) for kind in KINDS}
         if len(by_kind["default"]) < 2:
             continue
-        ends = by_kind["default"][0][0], by_kind["default"][-1][0]
+        ends = by_kind["default"][0, 0], by_kind["default"][-1, 0]
         no_scores = _entropy if cost == "ece" else _error_rate
-        relative = {
-            kind: [(x, y / floor) for x, y in points if (floor := no_scores(x)) > 0.0]
-            for kind, points in by_kind.items()
-        }
+        relative = {kind: _relative(points, no_scores(points[:, 0])) for kind, points in by_kind.items()}
         drawn += [
             _plot(title, by_kind, ends, prior_log_odds, _QUARTERS if cost == "ece" else _TENTHS),
             _plot("Divided by that of no scores", relative, ends, prior_log_odds, _QUARTERS),
@@ -70,28 +67,39 @@ def plots(curves: Mapping[str, Points], prior_log_odds: float) -> list[dict[str,
     return drawn
 
 
-def _error_rate(prior_log_odds: float) -> float:
+_NO_POINTS = np.empty((0, 2))
+
+
+def _relative(points: F64, floor: F64) -> F64:
+    """Points whose costs are divided by a positive `floor`."""
+    positive = floor > 0.0
+    return np.column_stack([points[positive, 0], points[positive, 1] / floor[positive]])
+
+
+def _error_rate(prior_log_odds: F64) -> F64:
     """The error rate of always deciding for the more probable class."""
-    return math.exp(-abs(prior_log_odds)) / (1.0 + math.exp(-abs(prior_log_odds)))
+    return np.exp(-np.abs(prior_log_odds)) / (1.0 + np.exp(-np.abs(prior_log_odds)))
 
 
-def _entropy(prior_log_odds: float) -> float:
+def _entropy(prior_log_odds: F64) -> F64:
     """The entropy of the class, in bits."""
     rarer = _error_rate(prior_log_odds)
-    return -(rarer * math.log2(rarer) + (1.0 - rarer) * math.log1p(-rarer) / math.log(2.0)) if rarer > 0.0 else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -(rarer * np.log2(rarer) + (1.0 - rarer) * np.log1p(-rarer) / math.log(2.0))
+    return np.where(rarer > 0.0, entropy, 0.0)
 
 
 def _plot(
-    title: str, curves: Mapping[str, Points], ends: tuple[float, float], prior: float, y_ticks: Sequence[float]
+    title: str, curves: Mapping[str, F64], ends: tuple[float, float], prior: float, y_ticks: Sequence[float]
 ) -> dict[str, object]:
     across = (WIDTH - RIGHT - LEFT) / (ends[1] - ends[0])
     down = (HEIGHT - BOTTOM - TOP) / y_ticks[-1]
 
-    def x_of(x: float) -> float:
-        return round(LEFT + (x - ends[0]) * across, 1)
+    def x_of(x: Position) -> Position:
+        return LEFT + (x - ends[0]) * across
 
-    def y_of(y: float) -> float:
-        return round(HEIGHT - BOTTOM - min(y, 2 * y_ticks[-1]) * down, 1)
+    def y_of(y: Position) -> Position:
+        return HEIGHT - BOTTOM - y * down
 
     return {
         "about": "Costs against the prior log-odds of",
@@ -103,13 +111,13 @@ def _plot(
         "right": WIDTH - RIGHT,
         "top": TOP,
         "bottom": HEIGHT - BOTTOM,
-        "x_ticks": [{"at": x_of(tick), "label": f"{tick:g}"} for tick in _ticks(*ends)],
-        "y_ticks": [{"at": y_of(tick), "label": f"{tick:g}"} for tick in y_ticks],
-        "prior": x_of(prior) if ends[0] <= prior <= ends[1] else None,
+        "x_ticks": [{"at": round(x_of(tick), 1), "label": f"{tick:g}"} for tick in _ticks(*ends)],
+        "y_ticks": [{"at": round(y_of(tick), 1), "label": f"{tick:g}"} for tick in y_ticks],
+        "prior": round(x_of(prior), 1) if ends[0] <= prior <= ends[1] else None,
         "curves": [
-            {"kind": kind, "path": "M" + "L".join(f"{x_of(x)} {y_of(y)}" for x, y in curves[kind])}
-            for kind in KINDS
-            if curves[kind]
+            {"kind": kind, "path": path(x_of(points[:, 0]), y_of(np.minimum(points[:, 1], 2 * y_ticks[-1])))}
+            for kind, points in curves.items()
+            if len(points)
         ],
     }
 
@@ -195,11 +203,14 @@ def _table_and_pictures(
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, object]]:
     """The plots of a system; none if its result has no curves."""
     own = rows_with(points, system=[system])
-    kinds = own["curve"].to_pylist()
-    rows = list(zip(kinds, own["x"].to_pylist(), own["y"].to_pylist(), strict=True))
-    curves = {name: sorted((x, y) for kind, x, y in rows if kind == name) for name in CURVES}
+    curves = {name: _by_prior(rows_with(own, curve=[name])) for name in distinct(own["curve"])}
     threshold = found.value(condition, system, "bayes_threshold")
-    return plots({name: curve for name, curve in curves.items() if curve}, -threshold)
+    return plots(curves, -threshold)
+
+
+def _by_prior(points: pa.Table) -> F64:
+    x, y = (points[axis].to_numpy() for axis in ("x", "y"))
+    return np.column_stack([x, y])[np.lexsort([y, x])]
 
 
 RETRIEVAL_COLUMNS = (
@@ -221,8 +232,6 @@ RETRIEVAL_CURVES = {"precision_recall": "raw", "precision_recall_interpolated": 
 """The curves and their descriptions."""
 
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-Position = TypeVar("Position", float, F64)
 
 
 def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
@@ -281,7 +290,7 @@ def _path(recall: F64, precision: F64) -> str:
     """A line through points. Of those that follow each other within half a unit of the picture the first is drawn."""
     places = np.stack([_x(recall), _y(precision)])
     moved = np.any(np.diff(np.rint(2.0 * places)) != 0.0, axis=0)
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places[:, np.append(True, moved)].T.tolist())
+    return path(*places[:, np.append(True, moved)])
 
 
 def _x(recall: Position) -> Position:

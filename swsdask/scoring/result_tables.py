@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, Self
 
 import numpy as np
@@ -26,8 +27,8 @@ from swsdask.measures.names import family_name
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.system_rows import file_of
-from swsdask.model.tables import coded
-from swsdask.model.trials import F64, I64, Reference
+from swsdask.model.tables import coded, constant
+from swsdask.model.trials import F64, I32, I64, Reference
 from swsdask.scoring.rounds import Found, SystemResults
 from swsdask.statistics.statistic import Statistic
 
@@ -94,35 +95,68 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
         for name, column in values.columns.items()
         if requested is None or name in requested or family_name(name) in requested
     ]
-    lengths = [len(column) for *_, column in columns]
-    condition = np.repeat(np.array([at for _, at, _, _ in columns], np.int64), lengths)
-    query = np.concatenate([_OVERALL[:0], *(queries for _, _, queries, _ in columns)])
-    order = np.argsort(condition * (len(scored.reference.query_ids) + 1) + query, kind="stable")
-    there = (number for number, length in enumerate(lengths) if length)
-    appear = sorted(there, key=lambda number: (columns[number][1], columns[number][2][0]))
-    return pa.table(
-        [
-            name_column([system], np.zeros(len(order), np.int64)),
-            name_column(conditions, condition[order]),
-            name_column(scored.reference.query_ids, query[order]),
-            _each_named([name for name, *_ in columns], np.repeat(np.arange(len(columns)), lengths)[order], appear),
-            np.concatenate([np.empty(0), *(column for *_, column in columns)])[order],
-        ],
-        names=SCORES.names,
+    rows = RowOrder(
+        tuple(conditions),
+        tuple(scored.reference.query_ids),
+        tuple((name, at, len(column)) for name, at, _, column in columns),
+        np.concatenate([_OVERALL[:0], *(queries for _, _, queries, _ in columns)]),
     )
+    order, names_of_rows = _in_order(rows)
+    values = np.concatenate([np.empty(0), *(column for *_, column in columns)])[order]
+    return pa.table([constant(pa.array([system]), len(values)), *names_of_rows, values], names=SCORES.names)
 
 
 _OVERALL = np.array([-1])
 """In place of the numbers of queries where a number is over all of them."""
 
 
+@dataclass(frozen=True, eq=False)
+class RowOrder:
+    """The structure of a system's numbers, which determines the order and the names of its rows.
+
+    `columns` are those of numbers (measure, place of the condition, length); `queries` has the place of every number's
+    query. Systems of one reference nearly always have equal ones, so what follows from them is found once.
+    """
+
+    conditions: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    columns: tuple[tuple[str, int, int], ...]
+    queries: I64
+
+    @property
+    def _ids(self) -> tuple[object, ...]:
+        return self.columns, self.conditions, self.query_ids
+
+    def __hash__(self) -> int:
+        return hash(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowOrder) and self._ids == other._ids and np.array_equal(self.queries, other.queries)
+
+
+@lru_cache(maxsize=2)
+def _in_order(rows: RowOrder) -> tuple[I64, tuple[pa.Array, pa.Array, pa.Array]]:
+    """The order of the rows, and in that order their conditions, queries and measures."""
+    names, at, lengths = zip(*rows.columns, strict=True) if rows.columns else ((), (), ())
+    condition = np.repeat(np.array(at, np.int64), lengths)
+    order = np.argsort(condition * (len(rows.query_ids) + 1) + rows.queries, kind="stable")
+    first = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    there = (number for number, length in enumerate(lengths) if length)
+    appear = sorted(there, key=lambda number: (at[number], rows.queries[first[number]]))
+    return order, (
+        name_column(rows.conditions, condition[order]),
+        name_column(rows.query_ids, rows.queries[order]),
+        _each_named(names, np.repeat(np.arange(len(names)), lengths)[order], appear),
+    )
+
+
 def curve_table(system: str, scored: Scored) -> pa.Table:
     """The curves of one system as coded rows of `CURVES`: of each kind by condition, those whose statistics it has."""
     drawn = list(curves(scored))
-    number = np.repeat(np.arange(len(drawn)), [len(curve.threshold) for curve in drawn])
+    number = np.repeat(np.arange(len(drawn), dtype=np.int32), [len(curve.threshold) for curve in drawn])
     return pa.table(
         [
-            name_column([system], np.zeros(len(number), np.int64)),
+            constant(pa.array([system]), len(number)),
             _each_named([curve.condition for curve in drawn], number),
             _each_named([curve.curve for curve in drawn], number),
             *(
@@ -134,20 +168,20 @@ def curve_table(system: str, scored: Scored) -> pa.Table:
     )
 
 
-def _each_named(names: Sequence[str], place: I64, appear: Iterable[int] | None = None) -> pa.Array:
+def _each_named(names: Sequence[str], place: I64 | I32, appear: Iterable[int] | None = None) -> pa.Array:
     """A column of the names at some places. Names may be equal; no name is in the dictionary twice.
 
     `appear` are the places in the order in which they first occur, without those that do not; None: it is their own.
     """
     distinct = dict.fromkeys(names if appear is None else [names[number] for number in appear])
     codes = {name: code for code, name in enumerate(distinct)}
-    return name_column([*codes], np.array([codes.get(name, -1) for name in names], np.int64)[place])
+    return name_column([*codes], np.array([codes.get(name, -1) for name in names], np.int32)[place])
 
 
-def name_column(names: Sequence[str], code: I64) -> pa.Array:
+def name_column(names: Sequence[str], code: I64 | I32) -> pa.Array:
     """A column of names from their codes, negative where there is no name."""
-    missing = code < 0
-    codes = pa.array(code.astype(np.int32), mask=missing if missing.any() else None)
+    missing = code < 0 if code.min(initial=0) < 0 else None
+    codes = pa.array(code.astype(np.int32, copy=False), mask=missing)
     return pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
 
 

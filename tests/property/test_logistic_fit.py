@@ -285,4 +285,31 @@ def test_a_step_that_is_far_too_long_is_shortened_at_once(monkeypatch: pytest.Mo
     scores = ScoreShares(Shares(target, weight_of_target), Shares(nontarget, weight_of_nontarget))
     found = fit(scores, Separation(None, None), -4.2)
     assert 0.0 < found.gamma < 10.0
-    assert len(evaluated) <= 2 * 16
+    assert sum(len(given[0]) for given in evaluated) <= 16 * (len(target) + len(nontarget))
+
+
+@pytest.mark.parametrize("kind", ["overlapping", "groups are separated", "unordered", "few of one class"])
+def test_a_search_that_begins_among_groups_ends_at_the_same_map(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    generator = np.random.default_rng(11)
+    target, nontarget = np.sort(generator.normal(2, 1, 3000)), np.sort(generator.normal(-1, 1, 4000))
+    if kind == "groups are separated":
+        target, nontarget = np.append(-0.5, generator.random(3000) + 2.0), np.append(generator.random(4000) - 1.0, 2.5)
+    elif kind == "unordered":
+        target, nontarget = (generator.permutation(scores) for scores in (target, nontarget))
+    elif kind == "few of one class":
+        target = target[:3]
+    scores = ScoreShares(*(Shares(each, np.full(len(each), 1 / len(each))) for each in (target, nontarget)))
+    evaluated = []
+    once = logistic_expansion
+    monkeypatch.setattr(
+        "swsdask.measures.cross_entropy.logistic_expansion", lambda *given: evaluated.append(given) or once(*given)
+    )
+    found = fit(scores, Separation(None, None), -3.0)
+    whole = sum(len(given[0]) for given in evaluated)
+    evaluated.clear()
+    monkeypatch.setattr("swsdask.measures.cross_entropy._MANY", len(target) + len(nontarget))
+    alone = fit(scores, Separation(None, None), -3.0)
+    assert found.cost == pytest.approx(alone.cost, rel=1e-14)
+    assert (found.gamma, found.delta) == pytest.approx((alone.gamma, alone.delta), rel=1e-9)
+    if kind == "overlapping":
+        assert whole < 0.8 * sum(len(given[0]) for given in evaluated)

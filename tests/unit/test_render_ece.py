@@ -153,7 +153,8 @@ def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_prior_beyond_the_grid_has_no_line_and_a_curve_beyond_the_frame_stays_finite() -> None:
-    curves = {"ece_default": [(x, entropy(x)) for x in GRID], "ece_actual": [(x, 1e9) for x in GRID]}
+    rows = {"ece_default": [(x, entropy(x)) for x in GRID], "ece_actual": [(x, 1e9) for x in GRID]}
+    curves = {name: np.array(points) for name, points in rows.items()}
     bits, relative = plots(curves, -40.0)
     assert bits["prior"] is None
     assert relative["prior"] is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
 from swsdask.model.results import CURVES, SCORES, Note, Result, note_lines
 from swsdask.model.tables import NAMES, coded, distinct, gathered, names_of, places_of, rows_with
 from swsdask.scoring import score
-from swsdask.scoring.result_tables import curve_table, name_column, score_table
+from swsdask.scoring.result_tables import _in_order, curve_table, name_column, score_table
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
 from tests import engines
@@ -73,6 +74,31 @@ def test_order_of_rows() -> None:
         ("first group", None, "a"),
     ]
     assert table.cast(SCORES).num_rows == len(table)
+
+
+def test_rows_of_one_system_do_not_depend_on_those_of_another() -> None:
+    systems = [
+        [values("all", [0, 1], a=[1.0, 2.0])],
+        [values("all", [1, 0], a=[1.0, 2.0])],
+        [values("first group", [0, 1], a=[1.0, 2.0])],
+        [values("all", [0, 1], c=[1.0, 2.0])],
+        [values("all", [0], a=[1.0]), values("all", [1], a=[2.0])],
+        [],
+    ]
+    apart = []
+    for own in systems:
+        _in_order.cache_clear()
+        apart.append(score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), [Given(*own)], None))
+    _in_order.cache_clear()
+    found = [
+        score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), [Given(*own)], None)
+        for own in [*systems, *systems]
+    ]
+    assert found == apart * 2
+    other = engines.evaluation([(0, 0, 1, 10, 14)], [0, 1, 0], n_queries=2)
+    renamed = replace(other, query_ids=("x", "y"))
+    of_others = score_table("s", Scored({}, renamed, SETTINGS.evaluation), [Given(*systems[0])], None)
+    assert of_others["query"].to_pylist() == ["x", "y"]
 
 
 @pytest.mark.parametrize(
