@@ -20,7 +20,8 @@ content the file had; for each reference its stamps and its inputs. A file is kn
 archive still has its systems with that content, and whatever else decides what is stored is the same: how the file is
 named and encoded, the settings that shape rows or refuse them, and the sources of the readers. It is no part of a
 version, for it says nothing of the archive: a file that was only copied or touched needs a new stamp and no new
-version. What is damaged or not there is read again.
+version. Of a file that a night refuses once more it has the problems, which hold as long as the file, the reference and
+the settings are the same. What is damaged or not there is read again.
 """
 
 from __future__ import annotations
@@ -386,6 +387,24 @@ class KnownSources:
         }
         if self._reference is not None:
             found[self._reference] = {"inputs": inputs}
+        self._keep(found)
+
+    def refused(self, run: RunSource) -> tuple[str, ...]:
+        """The problems of a file that were remembered, if neither it nor what it was refused for has changed."""
+        self.look([run])
+        there = self._record(self._name(run.file, run.system))
+        return tuple(there["refused"]) if there.get("checked_by") == self._checked_by else ()
+
+    def remember_refused(self, problems: Mapping[RunSource, Sequence[str]]) -> None:
+        """Keep the problems of files that were refused. Nothing is kept where the archive cannot be written."""
+        self._keep(
+            {
+                self._name(run.file, run.system): {"refused": [*own], "checked_by": self._checked_by}
+                for run, own in problems.items()
+            }
+        )
+
+    def _keep(self, found: Mapping[str, Mapping[str, object]]) -> None:
         news = {
             name: record
             for name, said in found.items()
@@ -397,6 +416,11 @@ class KnownSources:
             with suppress(ArchiveError):
                 content = json.dumps({"sources": records, _HASH: own_hash(records)})
                 self.storage.replace(SOURCES, content.encode())
+
+    @cached_property
+    def _checked_by(self) -> str:
+        """The hash of the reference and the settings that files are checked by."""
+        return digest_of((self.inputs, self.settings.model_dump()))
 
     def _record(self, name: str) -> dict[str, Any]:
         """Return the record of a file, if its stamp is the same."""

@@ -82,7 +82,7 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
         lines = ["the reference is to be taken in: it is new, or its files changed"]
     lines += [
         f"{each.system}: {each.url} is {'changed' if past.stamps.get(each.url) else 'new'}"
-        for each in _unread(news, known)
+        for each in _unread(news, known, past)
     ]
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if is_archive(job.archive):
@@ -133,7 +133,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         news, gone = _news(job, past)
         known = _known(job)
         with_reference = not _knows_reference(job, known)
-        refused = _take_in(job, _unread(news, known), past, renewing, workers, with_reference=with_reference)
+        refused = _take_in(job, _unread(news, known, past), past, renewing, workers, with_reference=with_reference)
         evaluation = _opened(job)
         due = _due(job, evaluation, past)
         before = {(each.url, each.problems) for each in past.refused.values()}
@@ -145,6 +145,8 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
             past = read_history(storage)
+        elif known is not None:
+            known.remember_refused({RunFile(each.url, each.system): each.problems for each in refused})
         if record is None or is_published(job.out, record):
             return Outcome(job)
         LOG.info("publishing", extra={"evaluation": job.name, "phase": "publish"})
@@ -213,10 +215,13 @@ def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool
     )
 
 
-def _unread(news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived]:
-    """Select the files that the archive does not know."""
+def _unread(news: Sequence[Arrived], known: KnownSources | None, past: History) -> list[Arrived]:
+    """Select the files that the archive does not know, nor as refused for the problems that they are set aside for."""
+    if known is None:
+        return list(news)
     files = {RunFile(each.url, each.system): each for each in news}
-    return list(news) if known is None else [files[file] for file in known.parted([*files])[0]]
+    set_aside = {url: refused.problems for url, refused in past.refused.items()}
+    return [files[file] for file in known.parted([*files])[0] if known.refused(file) != set_aside.get(file.file)]
 
 
 def _explicit(job: NightlyEvaluation) -> dict[str, object]:

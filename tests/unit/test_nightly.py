@@ -553,12 +553,41 @@ def test_files_that_were_only_touched_are_known_from_the_night_on_that_read_them
         os.utime(run, (1, 1))
     assert {line.split()[1].rstrip(":") for line in plan_night(asked)} >= {"weak", "calibrated"}
     assert run_night(asked, DAY).record is None
-    (line,) = plan_night(asked)
-    assert "calibrated" in line  # It is refused, so the archive does not know it.
+    assert plan_night(asked) == ["demo: nothing is new"]
     before = files_of(three_nights)
     monkeypatch.setattr(steps, "_ingest", None)
+    monkeypatch.setattr(steps, "with_runs", None)  # calibrated is refused, and not read again either
     assert run_night(asked, DAY).record is None
     assert files_of(three_nights) == before
+
+
+@pytest.mark.parametrize("changed", ["file", "settings", "record"])
+def test_a_refused_run_that_was_touched_is_read_again_when_anything_changed(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    place = three_nights / "nightly.toml"
+    (asked,) = load_nightly(place).evaluation
+    run = three_nights / "inbox/calibrated/run.kwslist.xml"
+    os.utime(run, (1, 1))
+    assert run_night(asked, DAY).record is None
+    if changed == "file":
+        run.write_text((three_nights / "inbox/weak/run.kwslist.xml").read_text())
+    elif changed == "settings":
+        place.write_text(
+            place.read_text().replace("[[evaluation]]", '[[evaluation]]\nsettings = {outside = "error"}', 1)
+        )
+        (asked,) = load_nightly(place).evaluation
+    else:
+        records = three_nights / "archive/kept/sources.json"
+        records.write_bytes(records.read_bytes().replace(b"refused", b"Refused", 1))
+    read: list[str] = []
+    inner = steps.with_runs
+    monkeypatch.setattr(steps, "with_runs", lambda *given: (read.append("once"), inner(*given))[1])
+    record = run_night(asked, DAY).record
+    assert read == ["once"]
+    if changed == "file":
+        assert record is not None
+        assert record.refused == ()
 
 
 @pytest.mark.parametrize("entry", ["inbox", "inbox/*/*.xml"])
