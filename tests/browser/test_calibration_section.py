@@ -44,6 +44,25 @@ def test_plots_are_drawn_where_they_can_be_read(tmp_path: Path) -> None:
     assert said == "12,true,true,true"
 
 
+def test_plots_stand_side_by_side_each_above_its_downloads(tmp_path: Path) -> None:
+    said = found(
+        """
+        const box = (element) => element.getBoundingClientRect();
+        const plots = [...document.querySelectorAll(".condition:not([hidden]) .ece")];
+        const lefts = plots.filter((_, place) => place % 2 === 0);
+        const pairs = lefts.map((left, pair) => [box(left), box(plots[2 * pair + 1])]);
+        const beside = pairs.every(([left, right]) => left.top === right.top && left.right <= right.left);
+        const below = plots.every((plot) => {
+          const line = plot.nextElementSibling;
+          return line.className.includes("downloads") && box(line).top >= box(plot).bottom;
+        });
+        return [beside, below].join();
+        """,
+        tmp_path,
+    )
+    assert said == "true,true"
+
+
 def test_its_table_sorts(tmp_path: Path) -> None:
     said = found(
         """
