@@ -10,8 +10,10 @@ Row = tuple[float, int, int]
 """A score with its target and non-target trials."""
 
 
-def exact_minimum(rows: Sequence[Row], eta: float) -> tuple[Decimal, Decimal, Decimal]:
-    """C_nxe_min, gamma and delta to 50 digits: Newton in the scores' own units, from (0, 0), in short steps."""
+def exact_minimum(
+    rows: Sequence[Row], eta: float, start: tuple[float, float] = (0.0, 0.0)
+) -> tuple[Decimal, Decimal, Decimal]:
+    """C_nxe_min, gamma and delta to 50 digits: Newton in the scores' own units, from `start`, in short steps."""
     one, log_odds = Decimal(1), Decimal(eta)
     scores = [Decimal(score) for score, _, _ in rows]
     prior = one / (one + (-log_odds).exp())
@@ -25,8 +27,8 @@ def exact_minimum(rows: Sequence[Row], eta: float) -> tuple[Decimal, Decimal, De
             Decimal(0),
         )
 
-    gamma, delta = Decimal(0), Decimal(0)
-    nothing = here = cost(gamma, delta)
+    gamma, delta = map(Decimal, start)
+    nothing, here = cost(Decimal(0), Decimal(0)), cost(gamma, delta)
     while True:
         g_gamma = g_delta = h_gg = h_gd = h_dd = Decimal(0)
         for score, w, v in zip(scores, target, nontarget, strict=True):

@@ -55,7 +55,9 @@ digits in which s differs. So scores are standardised first. gamma is positive w
 the higher one. What holds it down is then that some targets lie below non-targets: from the lowest target to the
 highest non-target is the unit, its middle the origin. (Median and spread of all scores would not do: most posterior
 probabilities are next to 0.) A score more than 1e16 units away is moved there. It is on the right side, where it costs
-nothing at either place, unless gamma is as good as 0 anyway.
+nothing at either place, unless gamma is as good as 0 anyway. A few trials far away on the wrong side leave the others
+next to one place in that unit, where gamma s and delta cancel. From the map found there the search goes on with the
+mean of the scores by their curvature, w times the posterior times 1 minus it, as the origin.
 
 Scores are finite, as all that runs hold are.
 """
@@ -88,6 +90,9 @@ _LEAST_SHARE = 2.0**-30
 _DECREASE = 1e-4
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _NEAR = 1e-24
+
+_CENTRES, _CANCELLED = 4, 128.0
+"""The number of origins that are tried, and how large gamma s may be where the curvature is."""
 
 _MANY, _GROUP, _ROUGHLY, _FEW_STEPS = 1024, 16, 1e-4, 30
 """The number of scores beyond which the search begins among groups of them, their size, and how far it goes there.
@@ -122,6 +127,16 @@ class ScoreShares:
             each = logistic_cost(shares.score, shares.share, sign * gamma, sign * (delta + prior_log_odds))
             cost += sigmoid(-sign * prior_log_odds) * each
         return cost
+
+    def standardised(self, centre: float, unit: float) -> ScoreShares:
+        """(score - centre) / unit, those far away moved to where they cost as much."""
+        with np.errstate(over="ignore"):
+            return ScoreShares(
+                *(
+                    Shares(np.clip((shares.score - centre) / unit, -_FARTHEST, _FARTHEST), shares.share)
+                    for shares in (self.target, self.nontarget)
+                )
+            )
 
 
 class Shared(NamedTuple):
@@ -210,16 +225,19 @@ def fit(
     if falling is not None:
         return nothing if nonnegative else Fit(-math.inf, math.nan, falling.cost(prior_log_odds))
     centre, unit = _centre_and_unit(scores)
-    with np.errstate(over="ignore"):
-        target, nontarget = (
-            Shares(np.clip((shares.score - centre) / unit, -_FARTHEST, _FARTHEST), shares.share)
-            for shares in (scores.target, scores.nontarget)
-        )
-    start = start.standardised(centre, unit)
-    if start is NOTHING and len(target.score) + len(nontarget.score) > _MANY:
-        start = _minimum(_grouped(target, nontarget), prior_log_odds, start, _ROUGHLY, _FEW_STEPS)
-    best = _minimum(ScoreShares(target, nontarget), prior_log_odds, start)
-    return nothing if nonnegative and best.gamma < 0.0 else best.moved(centre, unit)
+    standardised = scores.standardised(centre, unit)
+    near = start.standardised(centre, unit)
+    if near is NOTHING and len(scores.target.score) + len(scores.nontarget.score) > _MANY:
+        grouped = _grouped(standardised.target, standardised.nontarget)
+        near, _ = _minimum(grouped, prior_log_odds, near, _ROUGHLY, _FEW_STEPS)
+    for _ in range(_CENTRES):
+        near, mean = _minimum(standardised, prior_log_odds, near)
+        if abs(near.gamma * mean) <= _CANCELLED:
+            break
+        centre += unit * mean
+        standardised, near = scores.standardised(centre, unit), near.standardised(mean, 1.0)
+    best = near.moved(centre, unit)
+    return nothing if nonnegative and best.gamma < 0.0 else best
 
 
 def _grouped(*classes: Shares) -> ScoreShares:
@@ -255,26 +273,34 @@ def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset:
     return _Expansion(*total.tolist())
 
 
-def _minimum(scores: ScoreShares, prior_log_odds: float, start: Fit, near: float = _NEAR, steps: int = _STEPS) -> Fit:
-    """The one minimum, by Newton steps that are shortened until they go down.
+def _minimum(
+    scores: ScoreShares, prior_log_odds: float, start: Fit, near: float = _NEAR, steps: int = _STEPS
+) -> tuple[Fit, float]:
+    """The one minimum, by Newton steps that are shortened until they go down, and the mean score by curvature there.
 
     They begin at `start`; at the prior where the cost of that is too flat to say where to go. They end after so many
-    `steps`, or where the next one would take no more than the share `near` of the cost away.
+    `steps`, where the next one would take no more than the share `near` of the cost away, or where rounding decides:
+    gamma s + offset has no more digits, or steps as small as the rounding of the cost go to and fro.
     """
     gamma, offset = start.gamma, start.delta + prior_log_odds
     here = _expansion(scores, prior_log_odds, gamma, offset)
     if not min(here.gamma_gamma, here.delta_delta) > 0.0:
         gamma, offset = 0.0, prior_log_odds
         here = _expansion(scores, prior_log_odds, gamma, offset)
+    d_gamma, decrement = 0.0, math.inf
+    rounding_of_sums = _ROUNDING * math.sqrt(len(scores.target.score) + len(scores.nontarget.score))
     for _ in range(steps):
+        last, before = d_gamma, decrement
         d_gamma, d_offset = _newton_step(here)
         decrement = -(here.gamma * d_gamma + here.delta * d_offset)
-        if decrement <= near * here.value:
+        rounding = rounding_of_sums * max(1.0, abs(offset))
+        to_and_fro = last * d_gamma <= 0.0 and before / 2 < decrement <= rounding * here.value
+        if to_and_fro or decrement <= max(near, rounding * rounding) * here.value:
             break
         share = 1.0
         for _ in range(_SHORTENINGS):
             there = _expansion(scores, prior_log_odds, gamma + share * d_gamma, offset + share * d_offset)
-            bound = here.value - share * _DECREASE * decrement + _ROUNDING * here.value
+            bound = here.value - share * _DECREASE * decrement + rounding * here.value
             if there.value <= bound and min(there.gamma_gamma, there.delta_delta) > 0.0:
                 break
             rise = there.gamma * d_gamma + there.delta * d_offset
@@ -282,7 +308,7 @@ def _minimum(scores: ScoreShares, prior_log_odds: float, start: Fit, near: float
         else:
             break
         gamma, offset, here = gamma + share * d_gamma, offset + share * d_offset, there
-    return Fit(gamma, offset - prior_log_odds, here.value)
+    return Fit(gamma, offset - prior_log_odds, here.value), here.gamma_delta / here.delta_delta
 
 
 def _shortened(decrement: float, above: float, rise: float) -> float:
