@@ -219,5 +219,6 @@ def grid_moments(x: F64, weight: F64, per_unit: float, first: int, n_points: int
     factorial = 1.0
     for power in range(2, n_moments):
         factorial *= power
-        sums[power] /= factorial
+        for place in range(n_points):
+            sums[power, place] /= factorial
     return sums
