@@ -20,7 +20,7 @@ from swsdask.archive.protocols import Run, check_reference, check_runs
 from swsdask.archive.reference import build_references, collection_statistics
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
-from swsdask.execution.open import working
+from swsdask.execution.open import engine_of, for_systems, working
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
@@ -184,6 +184,7 @@ def score_observed(
             )
         kept: list[KeptStatistics] = []
         results: list[KeptResults] = []
+        used = [workers]
 
         def scored(reference: Reference, runs_of_it: Sequence[Run]) -> ResultTables:
             counted_before = kept_statistics(archive, reference) if cache else None
@@ -192,13 +193,15 @@ def score_observed(
                 computed_before = kept_results(archive, reference, settings.evaluation, families, names)
             kept.extend([] if counted_before is None else [counted_before])
             results.extend([] if computed_before is None else [computed_before])
+            left = len(runs_of_it) if computed_before is None else computed_before.count_missing(runs_of_it)
+            used.append(for_systems(left, archive.place, workers, engine_of(settings, executor), progress, stack))
             return score_archive(
                 archive,
                 [run.system for run in runs_of_it],
                 reference,
                 families,
                 settings,
-                workers,
+                used[-1],
                 measures=names,
                 alignment=alignment,
                 progress=progress,
@@ -215,7 +218,7 @@ def score_observed(
         of_systems = {system: (*of_runs[system], *own) for system, own in tables.notes.items()}
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
-        manifest |= circumstances(began, workers, archive.verification, evaluation.overridden, of_systems)
+        manifest |= circumstances(began, used[-1], archive.verification, evaluation.overridden, of_systems)
         manifest["run"] |= {
             "statistics": _told(of_statistics, "counted") if kept else None,
             "results": _told(of_results, "computed") if results else None,

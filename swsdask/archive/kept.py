@@ -147,6 +147,10 @@ class KeptFiles:
             self._row_hashes[system] = digest_of((run.run.scores, tuple(each.file.hash for each in run.fragments)))
         return f"{KEPT}/{self.version}/{run.run.content}/{name}-{digest_of((self._row_hashes[system], key))}"
 
+    def has(self, place: str) -> bool:
+        """Whether there is a file at a place, damaged or not."""
+        return place in self._list.beside(place)
+
     def read(self, places: Iterable[str]) -> dict[str, pa.RecordBatch]:
         """The rows at those of some places that have one."""
         wanted = {name: place for place in places if (name := self._list.beside(place).get(place)) is not None}

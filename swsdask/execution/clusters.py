@@ -25,6 +25,7 @@ import dask
 from dask.system import CPU_COUNT
 from distributed import Client, Future, LocalCluster
 from distributed.security import Security
+from distributed.system import MEMORY_LIMIT
 from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
 from swsdask.execution.checks import check_answers, looking, within
@@ -68,6 +69,11 @@ CLOSE_S = 5.0
 
 Tell = Callable[[str], None]
 """Receives what is waited for."""
+
+
+def most_workers() -> int:
+    """The number of worker processes that this machine has the cores for, and twice the least memory of each."""
+    return min(CPU_COUNT, MEMORY_LIMIT // (2 * LEAST_MEMORY))
 
 
 class Workers(BaseModel):

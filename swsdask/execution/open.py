@@ -26,15 +26,17 @@ they cannot write.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import current_process
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import ClusterError, ResourceError, SettingsError
 from swsdask.model.layers import conf_directory, settings_of
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.places.reading import read_small
@@ -50,6 +52,10 @@ if TYPE_CHECKING:
 
 SMALL = 2_000_000
 """Below so many rows, there is nothing to share out."""
+
+MANY = 100
+"""From so many systems on, worker processes gain more than it takes to start them: what computes the numbers of a
+system holds the interpreter's lock for most of the time, so that threads wait for each other."""
 
 _AT_ONCE = 2
 """The number of threads per core where data is distant: while some wait, others count."""
@@ -68,8 +74,8 @@ def open_executor(
     "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
     there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
     requested, else threads on all cores: they start at once and share what they read; twice as many where reading is
-    mostly waiting, for `distant` data. If more than one worker is requested it is worker processes. Only what needs
-    Dask imports it. `progress` receives what is waited for.
+    mostly waiting, for `distant` data. If more than one worker is requested it is worker processes, and so it is for
+    many systems of an archive (`for_systems`). Only what needs Dask imports it. `progress` receives what is waited for.
 
     Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
     """
@@ -104,6 +110,64 @@ def open_executor(
             yield DaskExecutor(client, settings.fan_in, place.timeout_s, folder)
 
 
+def for_systems(
+    n_systems: int,
+    place: str | None,
+    executor: Executor,
+    engine: EngineSettings | None,
+    progress: Progress | None,
+    stack: ExitStack,
+) -> Executor:
+    """Return the executor that scores so many systems: worker processes where "auto" has chosen threads for many.
+
+    Parameters
+    ----------
+    n_systems
+        The systems whose numbers are to be computed.
+    place
+        The stored archive that has them. None: memory of this process, which workers do not see.
+    executor
+        The one that is open.
+    engine
+        What it was opened by; None if it was given.
+    progress
+        Receives what is waited for.
+    stack
+        Closes the workers.
+
+    Returns
+    -------
+    Executor
+        `executor` itself where another one was requested, for few systems, and where no worker processes can be
+        started: for want of cores or memory, or from a script, which every worker would run again.
+    """
+    if engine is None or engine.executor != "auto" or engine.workers is not None:
+        return executor
+    if n_systems < MANY or place is None or cores() == 1 or not _main_can_be_imported():
+        return executor
+    from swsdask.execution.clusters import most_workers
+
+    workers = most_workers()
+    if workers < 2:
+        return executor
+    chosen = engine.model_copy(update={"executor": "processes", "workers": workers})
+    with ExitStack() as opened, suppress(ClusterError, ResourceError):
+        processes = opened.enter_context(open_executor(chosen, progress=progress))
+        processes.check([place])
+        stack.push(opened.pop_all())
+        return processes
+    return executor
+
+
+def _main_can_be_imported() -> bool:
+    """Whether worker processes may import the main module of this one, as multiprocessing does.
+
+    There is none in a notebook, and that of the command line begins nothing. Nor have daemons processes of their own.
+    """
+    main = sys.modules["__main__"]
+    return not current_process().daemon and (getattr(main, "__file__", None) is None or "swsdask.cli" in sys.modules)
+
+
 @contextmanager
 def working(
     settings: Settings,
@@ -114,12 +178,19 @@ def working(
     distant: bool = False,
 ) -> Iterator[Executor]:
     """Provide the given executor, which stays open, or that of the settings, whose name may be `given` instead."""
-    if given is None or isinstance(given, str):
-        engine = settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
+    engine = engine_of(settings, given)
+    if engine is None:
+        yield cast(Executor, given)
+    else:
         with open_executor(engine, total_rows, progress, distant=distant) as executor:
             yield executor
-    else:
-        yield given
+
+
+def engine_of(settings: Settings, given: Executor | str | None) -> EngineSettings | None:
+    """Return the settings of the executor that is to be opened, whose name may be `given`; None: an executor is."""
+    if given is None or isinstance(given, str):
+        return settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
+    return None
 
 
 @contextmanager

@@ -262,7 +262,8 @@ class EngineSettings(_Settings):
     Attributes
     ----------
     executor : str
-        Where tasks run: "auto", "serial", "threads", "processes", or a file that describes a cluster.
+        Where tasks run: "auto" (by how much there is to do), "serial", "threads", "processes", or a file that describes
+        a cluster.
     workers : int, optional
         How many workers there are. Default: one for each core.
     rows_per_task : int

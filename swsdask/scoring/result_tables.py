@@ -231,6 +231,10 @@ class KeptResults:
         self.files.tally.made += len(places) - len(found)
         return found
 
+    def count_missing(self, systems: Iterable[Run]) -> int:
+        """The number of systems whose results are not kept."""
+        return sum(not self.files.has(self._place(run.system)) for run in systems)
+
     def write(self, results: Mapping[str, SystemResults]) -> None:
         """Keep the results of some systems."""
         self.files.write({self._place(system): _to_arrow(each) for system, each in results.items()})
