@@ -72,8 +72,8 @@ Tell = Callable[[str], None]
 
 
 def most_workers() -> int:
-    """The number of worker processes that this machine has the cores for, and twice the least memory of each."""
-    return min(CPU_COUNT, MEMORY_LIMIT // (2 * LEAST_MEMORY))
+    """The number of worker processes that this machine has the cores for, and four times the least memory of each."""
+    return min(CPU_COUNT, MEMORY_LIMIT // (4 * LEAST_MEMORY))
 
 
 class Workers(BaseModel):

@@ -82,7 +82,7 @@ def test_where_workers_cannot_be_started_this_process_does_the_work(
     if lack == "cores":
         monkeypatch.setattr(opening, "cores", lambda: 1)
     elif lack == "memory":
-        monkeypatch.setattr(clusters, "MEMORY_LIMIT", (2 << 30) - 1)
+        monkeypatch.setattr(clusters, "MEMORY_LIMIT", (4 << 30) - 1)
     elif lack == "main":
         monkeypatch.setattr(opening, "_main_can_be_imported", lambda: False)
     else:
