@@ -34,23 +34,15 @@ start()
 """
 """Runs the command line and prints, last, its own CPU seconds and its peak memory."""
 
-ADOPTING = """
-import ctypes, json, os, resource, subprocess, sys, time
-PR_SET_CHILD_SUBREAPER = 36
-ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-began = time.perf_counter()
-told = subprocess.run(sys.argv[1:], check=True, capture_output=True, encoding="utf-8").stdout
-wall = time.perf_counter() - began
-while True:
-    try:
-        os.wait()
-    except ChildProcessError:
-        break
+ALL = """
+import json, resource, sys
+from tests.bench.process import run_with_all
+written, wall = run_with_all(sys.argv[1:])
+client, peak = json.loads(written.splitlines()[-1])
 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-client, peak = json.loads(told.splitlines()[-1])
 print(json.dumps([client, usage.ru_utime + usage.ru_stime, wall, peak]))
 """
-"""Runs a `CLIENT` and waits for all processes that it leaves behind: so their CPU time is known too."""
+"""Runs a `CLIENT`, and prints what it and all processes that it leaves behind take."""
 
 
 class Command(NamedTuple):
@@ -80,7 +72,5 @@ def rows(data: Data) -> Iterator[Row]:
 def _command(url: str, *executor: str) -> Command:
     with tempfile.TemporaryDirectory(prefix="swsdask-bench-") as folder:
         client = (sys.executable, "-c", CLIENT, "score", url, "--no-cache", "--out", folder, "--executor", *executor)
-        found = subprocess.run(
-            (sys.executable, "-c", ADOPTING, *client), check=True, capture_output=True, encoding="utf-8"
-        )
+        found = subprocess.run((sys.executable, "-c", ALL, *client), check=True, capture_output=True, encoding="utf-8")
     return Command(*json.loads(found.stdout))

@@ -8,7 +8,6 @@ more arrives, which is scored alone from its file first, then by a night.
 from __future__ import annotations
 
 import statistics
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -26,6 +25,7 @@ from swsdask.render.nightly import atom_feed, index, metrics
 from swsdask.simulate.evaluation import SimulatedEvaluation, write
 from tests.bench.cost import cost
 from tests.bench.data import Data, Shape, SimulatedRun
+from tests.bench.process import run_with_all
 from tests.bench.scoring import settings
 from tests.bench.small import SWSDASK
 from tests.bench.table import Row
@@ -136,6 +136,6 @@ def _seconds(folder: Path, *command: str) -> float:
 
 def _command(folder: Path, command: Sequence[str]) -> Callable[[], None]:
     def step() -> None:
-        subprocess.run([SWSDASK, *command], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        run_with_all([SWSDASK, *command], cwd=folder)
 
     return step
