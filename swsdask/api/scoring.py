@@ -20,7 +20,7 @@ from swsdask.archive.protocols import Run, check_reference, check_runs
 from swsdask.archive.reference import build_references, collection_statistics
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
-from swsdask.execution.open import engine_of, for_systems, working
+from swsdask.execution.open import MANY, engine_of, for_systems, working
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
@@ -193,7 +193,7 @@ def score_observed(
                 computed_before = kept_results(archive, reference, settings.evaluation, families, names)
             kept.extend([] if counted_before is None else [counted_before])
             results.extend([] if computed_before is None else [computed_before])
-            left = len(runs_of_it) if computed_before is None else computed_before.count_missing(runs_of_it)
+            left = len(runs_of_it) if computed_before is None else computed_before.count_missing(runs_of_it, MANY)
             used.append(for_systems(left, archive.place, workers, engine_of(settings, executor), progress, stack))
             return score_archive(
                 archive,

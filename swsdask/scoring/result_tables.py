@@ -13,6 +13,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Protocol, Self
 
 import numpy as np
@@ -231,9 +232,10 @@ class KeptResults:
         self.files.tally.made += len(places) - len(found)
         return found
 
-    def count_missing(self, systems: Iterable[Run]) -> int:
-        """The number of systems whose results are not kept."""
-        return sum(not self.files.has(self._place(run.system)) for run in systems)
+    def count_missing(self, systems: Iterable[Run], most: int) -> int:
+        """The number of systems whose results are not kept, counted up to `most`."""
+        missing = (run for run in systems if not self.files.has(self._place(run.system)))
+        return sum(1 for _ in islice(missing, most))
 
     def write(self, results: Mapping[str, SystemResults]) -> None:
         """Keep the results of some systems."""
