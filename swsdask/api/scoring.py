@@ -184,24 +184,26 @@ def score_observed(
             )
         kept: list[KeptStatistics] = []
         results: list[KeptResults] = []
-        used = [workers]
+        scorers = workers
 
         def scored(reference: Reference, runs_of_it: Sequence[Run]) -> ResultTables:
+            nonlocal scorers
             counted_before = kept_statistics(archive, reference) if cache else None
             computed_before = None
             if cache and observer is None:
                 computed_before = kept_results(archive, reference, settings.evaluation, families, names)
             kept.extend([] if counted_before is None else [counted_before])
             results.extend([] if computed_before is None else [computed_before])
-            left = len(runs_of_it) if computed_before is None else computed_before.count_missing(runs_of_it, MANY)
-            used.append(for_systems(left, archive.place, workers, engine_of(settings, executor), progress, stack))
+            if scorers is workers:
+                left = len(runs_of_it) if computed_before is None else computed_before.count_missing(runs_of_it, MANY)
+                scorers = for_systems(left, archive.place, workers, engine_of(settings, executor), progress, stack)
             return score_archive(
                 archive,
                 [run.system for run in runs_of_it],
                 reference,
                 families,
                 settings,
-                used[-1],
+                scorers,
                 measures=names,
                 alignment=alignment,
                 progress=progress,
@@ -218,7 +220,7 @@ def score_observed(
         of_systems = {system: (*of_runs[system], *own) for system, own in tables.notes.items()}
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
-        manifest |= circumstances(began, used[-1], archive.verification, evaluation.overridden, of_systems)
+        manifest |= circumstances(began, scorers, archive.verification, evaluation.overridden, of_systems)
         manifest["run"] |= {
             "statistics": _told(of_statistics, "counted") if kept else None,
             "results": _told(of_results, "computed") if results else None,

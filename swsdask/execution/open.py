@@ -25,10 +25,11 @@ they cannot write.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from multiprocessing import current_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from swsdask.execution.slurm import SlurmJobs
 
     Cluster: TypeAlias = LocalProcesses | RunningAt | RunningByFile | InKubernetes | SlurmJobs
+
+LOG = logging.getLogger("swsdask")
 
 SMALL = 2_000_000
 """Below so many rows, there is nothing to share out."""
@@ -151,12 +154,15 @@ def for_systems(
     if workers < 2:
         return executor
     chosen = engine.model_copy(update={"executor": "processes", "workers": workers})
-    with ExitStack() as opened, suppress(ClusterError, ResourceError):
-        processes = opened.enter_context(open_executor(chosen, progress=progress))
-        processes.check([place])
-        stack.push(opened.pop_all())
-        return processes
-    return executor
+    try:
+        with ExitStack() as opened:
+            processes = opened.enter_context(open_executor(chosen, progress=progress))
+            processes.check([place])
+            stack.push(opened.pop_all())
+            return processes
+    except (ClusterError, ResourceError) as error:
+        LOG.info("scored without worker processes: %s", error)
+        return executor
 
 
 def _main_can_be_imported() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 import swsdask as sws
@@ -68,6 +70,30 @@ def test_few_systems_files_and_executors_that_are_requested_need_none(folder: Pa
         sws.score(sws.open(folder / "archive", settings={"engine": {"workers": 1}}), cache=False),
     ):
         assert where(result) == ("SerialExecutor", 1)
+
+
+def test_runs_with_lists_of_their_own_share_the_workers(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the systems leave a query out of their list: there are two references, and one pool of workers."""
+    monkeypatch.setattr(opening, "MANY", 2)
+    file = sorted((folder / "runs").iterdir())[0]
+    shorter = tmp_path / file.name
+    shorter.write_text(re.sub(r"<detected_kwlist.*?</detected_kwlist>", "", file.read_text(), count=1, flags=re.DOTALL))
+    runs = {name: shorter if number % 2 else file for number, name in enumerate(RUNS)}
+    sws.ingest(tmp_path / "archive", folder, runs=runs)
+    opened = []
+    connected = LocalProcesses.connected
+    monkeypatch.setattr(
+        LocalProcesses, "connected", lambda self, tell: opened.append(self.workers) or connected(self, tell)
+    )
+    evaluation = sws.open(tmp_path / "archive", settings={"evaluation": {"unlisted_queries": "exclude"}})
+    many = sws.score(evaluation, cache=False)
+    serial = sws.score(evaluation, cache=False, executor="serial")
+    assert opened == [2]
+    assert many.table.to_pandas().equals(serial.table.to_pandas())
+    lists = serial.table.filter((pc.field("measure") == "ap") & pc.field("query").is_valid())["system"].to_pylist()
+    assert lists.count("s1") == lists.count("s0") - 1
 
 
 @pytest.mark.parametrize("lack", ["cores", "memory", "main", "processes"])
