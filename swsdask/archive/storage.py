@@ -8,6 +8,7 @@ written. In a local folder only regular files are read, and links are not follow
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,14 +16,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
-from fsspec import AbstractFileSystem
 
 from swsdask.archive import local
 from swsdask.model.errors import ArchiveError, without_secrets
-from swsdask.places.reading import file_system
+from swsdask.places.reading import file_system, local_path
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 _LOCAL = ("file", "local")
 _MEMORY = ("memory",)
@@ -61,11 +64,23 @@ class Storage:
 
     def __getstate__(self) -> dict[str, object]:
         """A folder of this machine travels by its full path: who gets it may stand elsewhere."""
-        return {"url": self._opened[1] if self.is_local else self.url, "options": dict(self.options)}
+        return {"url": self._root if self.is_local else self.url, "options": dict(self.options)}
 
     @property
     def _filesystem(self) -> AbstractFileSystem:
         return self._opened[0]
+
+    @cached_property
+    def _folder(self) -> str | None:
+        """The full path of a folder of this machine; None of another. Only of another fsspec is imported."""
+        path = local_path(self.url)
+        if path is not None:
+            return os.path.abspath(os.path.expanduser(path)).rstrip("/")
+        return self._opened[1] if self._is(_LOCAL) else None
+
+    @property
+    def _root(self) -> str:
+        return self._opened[1] if self._folder is None else self._folder
 
     @cached_property
     def _fetched(self) -> dict[str, bytes]:
@@ -83,13 +98,13 @@ class Storage:
     @property
     def is_local(self) -> bool:
         """Whether it is a folder of this machine."""
-        return self._is(_LOCAL)
+        return self._folder is not None
 
     def path(self, name: str) -> str:
         """The full path of a file. Raises `ArchiveError` for a name that leads out of the folder."""
         if name.startswith("/") or ".." in name.split("/"):
             raise ArchiveError(f"{self.url}: a file name that leads out of the archive: {name!r}.")
-        return f"{self._opened[1]}/{name}"
+        return f"{self._root}/{name}"
 
     def place(self, name: str) -> str:
         """The full path or the URL of a file, by which other processes find it."""
@@ -109,7 +124,7 @@ class Storage:
         if name in self._fetched:
             return self._fetched.pop(name)
         if self.is_local:
-            with local.open_regular(self._opened[1], name) as file:
+            with local.open_regular(self._root, name) as file:
                 return bytes(file.read(0, file.size))
         known = {} if size is None else {"start": 0, "end": size}
         content: bytes = self._filesystem.cat_file(path, **known)
@@ -143,7 +158,7 @@ class Storage:
         """A file of which some parts are to be read, of a `size` if that is known. Raises as `read`."""
         path = self.path(name)
         if self.is_local:
-            with local.open_regular(self._opened[1], name) as file:
+            with local.open_regular(self._root, name) as file:
                 yield file
         elif not self.is_distant:
             yield Whole(pa.py_buffer(self.read(name)))
@@ -209,7 +224,7 @@ class Storage:
 
     def check_writable(self) -> None:
         """Raise `ArchiveError` where two writers could both win."""
-        if self._is(_LOCAL) or self._is(_MEMORY):
+        if self.is_local or self._is(_MEMORY):
             return
         if not self._is(_CONDITIONAL_PUT):
             raise ArchiveError(
@@ -241,14 +256,14 @@ class Storage:
         if not self.is_local:
             return self.files(below=False)
         with self._explained("listed"):
-            return local.names(self._opened[1])
+            return local.names(self._root)
 
     def modified(self, folder: str = "") -> dict[str, float]:
         """The time of the last change of every file in the folder, or in one below it, in seconds since 1970."""
-        filesystem, root = self._opened
         with self._explained("listed"):
             if self.is_local:
-                return dict(local.modified(root, folder))
+                return dict(local.modified(self._root, folder))
+            filesystem, root = self._opened
             filesystem.invalidate_cache()
             found = filesystem.find(f"{root}/{folder}" if folder else root, detail=True)
             return {path.removeprefix(root).lstrip("/"): _time_of(info) for path, info in found.items()}

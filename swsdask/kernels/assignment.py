@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, int32, int64, void
 
-from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part, several
+from swsdask.kernels.compilation import NOTHING_NEW, column, part, several
 from swsdask.model.trials import I32, I64
 
 _FAR = np.int64(2**63 - 1)
 
 
-@kernel(several(*[int64[::1]] * 4)(column(int64), column(int32), column(int64), int64))
+@part(several(*[int64[::1]] * 4)(column(int64), column(int32), column(int64), int64))
 def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) -> tuple[I64, I64, I64, I64]:
     """Match rows with columns, one to one, so that the sum of the weights is the greatest; both may stay unmatched.
 
@@ -193,7 +193,7 @@ def _search(
         row = freed
 
 
-@kernel(
+@part(
     void(
         column(int64),
         column(int32),

@@ -35,6 +35,7 @@ from typing import Any, BinaryIO, ClassVar, Generic, ParamSpec, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import binding
 from numba import types
 from numba.core import caching
 from numba.core.registry import cpu_target
@@ -44,6 +45,7 @@ from numba.core.typing.typeof import typeof_impl
 
 from swsdask.model.limits import check_addresses
 
+_binding: Any = binding
 _caching: Any = caching
 _typeof: Any = typeof_impl
 _runtime: Any = rtsys
@@ -127,12 +129,30 @@ class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator): 
         return cls(function, file) if Path(file).parent == _HERE else None
 
 
+class _Kept(_caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """Keeps of a kernel its code, without what would take longer to load.
+
+    numba keeps bitcode beside the code, for functions that call this one. Kernels call parts only, so nothing of it is
+    used but the name of the function that Python calls. numba also keeps the environment of every function that was
+    compiled into this one, and imports the module of each. Code reads nothing but constants from them.
+    """
+
+    def reduce(self, compiled: Any) -> object:
+        (name, kind, (code, _)), descriptor, *others, environments = super().reduce(compiled)
+        called = descriptor.llvm_cpython_wrapper_name
+        bare = _binding.parse_assembly(f'define void @"{called}"() {{\n  unreachable\n}}').as_bitcode()
+        used = tuple(each for each in environments if each.consts)
+        return (name, kind, (code, bare)), descriptor, *others, used
+
+
 class _Cache(_caching.FunctionCache):  # type: ignore[misc]
     """Loads a kernel without what only compiling needs.
 
     numba's own cache first declares every function that kernels may call, which takes longer than to load all of them.
     The compiler does the same when it begins, so that a kernel which is not on disk is compiled as ever.
     """
+
+    _impl_class = _Kept
 
     def load_overload(self, sig: object, target_context: Any) -> object:
         _runtime.initialize(target_context)
@@ -212,7 +232,6 @@ class _Compilation:
 
     def __init__(self) -> None:
         self._needed: list[Kernel[..., object]] = []
-        self._here = threading.local()
         self._lock = threading.Lock()
 
     def begin(self, *needed: Kernel[..., object]) -> None:
@@ -233,29 +252,23 @@ class _Compilation:
             LOG.debug("compiling kernels, once for this machine, %d of %d", done, len(self._needed))
 
     def compile_another(self) -> bool:
-        """Compile a kernel that nobody has begun with; whether there is one. None from within another one."""
-        return not self.is_within and any(each.compile_if_free() for each in self._needed)
-
-    @property
-    def is_within(self) -> bool:
-        """Whether this thread is compiling a kernel, which calls another one."""
-        return getattr(self._here, "depth", 0) > 0
-
-    @contextmanager
-    def one(self) -> Iterator[None]:
-        """Compile a kernel. Unreachable objects are not looked for: numba makes many that it needs until the end."""
-        self._here.depth = getattr(self._here, "depth", 0) + 1
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            yield
-        finally:
-            self._here.depth -= 1
-            if collects:
-                gc.enable()
+        """Compile a kernel that nobody has begun with; whether there is one."""
+        return any(each.compile_if_free() for each in self._needed)
 
 
 _COMPILATION = _Compilation()
+
+
+@contextmanager
+def _no_search_for_garbage() -> Iterator[None]:
+    """Look for no unreachable objects: numba makes many that it needs until the end of a compilation."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _in_turn(kernels: Iterable[Kernel[..., object]]) -> list[Kernel[..., object]]:
@@ -376,7 +389,7 @@ R = TypeVar("R", covariant=True)
 class Kernel(Generic[P, R]):
     """A function that is compiled, or loaded from the disk, when it is first called: what nobody calls costs nothing.
 
-    Kernels may call each other. Its signatures are fixed, so no caller makes a further one.
+    Kernels do not call each other, but parts. Its signatures are fixed, so no caller makes a further one.
     """
 
     known: ClassVar[list[Kernel[..., object]]] = []
@@ -397,8 +410,7 @@ class Kernel(Generic[P, R]):
         if _is_whole(kept_in()) or self.is_kept:
             return self._compile()
         check_addresses(_ADDRESSES, "compiling kernels")
-        if not _COMPILATION.is_within:
-            _COMPILATION.begin(self)
+        _COMPILATION.begin(self)
         while not self.compile_if_free():
             if self.is_kept:
                 return self._compile()
@@ -415,8 +427,7 @@ class Kernel(Generic[P, R]):
                 return False
             self.__dict__["compiled"] = self._compile()
             lock.write(b"kept\n")
-        if not _COMPILATION.is_within:
-            _COMPILATION.tell()
+        _COMPILATION.tell()
         return True
 
     @property
@@ -448,7 +459,7 @@ class Kernel(Generic[P, R]):
     def _compile(self) -> Callable[P, R]:
         """Compile the function, or load it."""
         options = {"nogil": True, "no_cfunc_wrapper": True, **_OWN, **self._options}
-        with _COMPILATION.one():
+        with _no_search_for_garbage():
             compiled = _njit(**options)(self._function)
             compiled._cache = _Cache(self._function)
             for signature in self._signatures:
@@ -514,10 +525,9 @@ _OWN = {"_nrt": True, "error_model": "python", "forceinline": False}
 """Options that numba takes from the caller: whoever is first to call a function must not decide about them."""
 
 
-@_typeof.register(Kernel)  # type: ignore[untyped-decorator]
 @_typeof.register(_Part)  # type: ignore[untyped-decorator]
-def _type_of_function(callee: Kernel[..., object] | _Part, context: object) -> types.Type:
-    """Return the type of a kernel, or of a part, that a kernel calls."""
+def _type_of_part(callee: _Part, context: object) -> types.Type:
+    """Return the type of a part that a kernel calls."""
     kind: types.Type = _typeof(callee.compiled, context)
     return kind
 

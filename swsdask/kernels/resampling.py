@@ -42,12 +42,11 @@ def _subtract(begin: int, end: int, query: I32, count: F64, table: F64, sums: F6
         cell += 1
 
 
-@kernel(void(_table(float64), _table(float64), float64[:, ::1]), error_model="numpy")
-def weigh(values: F64, weights: F64, sums: F64) -> None:
-    """Write the sums over queries into `sums` [n, n_replicates].
+_SUMS = void(_table(float64), _table(float64), float64[:, ::1])
 
-    `values` is float64 [n, n_queries] and `weights` float64 [n_queries, n_replicates].
-    """
+
+@part(_SUMS, error_model="numpy")
+def _weigh(values: F64, weights: F64, sums: F64) -> None:
     n_queries, n = weights.shape
     for line in range(len(values)):
         value, total = values[line], sums[line]
@@ -64,6 +63,15 @@ def weigh(values: F64, weights: F64, sums: F64) -> None:
             for r in range(n):
                 total[r] += a * of_a[r]
             q += 1
+
+
+@kernel(_SUMS)
+def weigh(values: F64, weights: F64, sums: F64) -> None:
+    """Write the sums over queries into `sums` [n, n_replicates].
+
+    `values` is float64 [n, n_queries] and `weights` float64 [n_queries, n_replicates].
+    """
+    _weigh(values, weights, sums)
 
 
 _CELLS = (column(int64), column(int32), column(float64))
@@ -106,7 +114,7 @@ def precision_areas(
     """
     n = len(areas)
     totals = np.empty((2, n))
-    weigh(every, weights, totals)
+    _weigh(every, weights, totals)
     found, false_alarms = totals[0], totals[1]
     new, above, behind = np.empty(n), np.empty(n), np.zeros(n)
     areas[:] = 0.0
@@ -188,8 +196,8 @@ def best_twv(
     """
     n_bounds, n = len(bounds), len(best)
     gain, loss = np.empty((n_bounds, n)), np.empty((n_bounds, n))
-    weigh(hits_above, per_hit, gain)
-    weigh(false_alarms_above, per_false_alarm, loss)
+    _weigh(hits_above, per_hit, gain)
+    _weigh(false_alarms_above, per_false_alarm, loss)
     highest = np.full(n, 0.0 if reject_all else -np.inf)
     for bound in range(n_bounds):
         for r in range(n):

@@ -28,6 +28,9 @@ _POINTS = ("threshold", "x", "y")
 _VALUES = ("value",)
 """The numbers of measures. Compression finds those that are equal as well as a dictionary does, and sooner."""
 
+_FEW = ("system", "condition", "curve")
+"""Names that are the same in long stretches of rows: some bytes a row group, which compression does not make fewer."""
+
 _ROWS_PER_GROUP = 250_000
 """So few, what one row group is encoded in is small beside the tables, and stays in the caches of a core."""
 
@@ -51,7 +54,7 @@ def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFil
     with pq.ParquetWriter(
         where,
         _coded_schema(schema),
-        compression="zstd",
+        compression={name: "none" if name in _FEW else "zstd" for name in schema.names},
         version="2.6",
         use_dictionary=[name for name in schema.names if name not in encodings],
         column_encoding={name: encoding for name, encoding in encodings.items() if name in schema.names},

@@ -179,6 +179,22 @@ def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
     return pa.Table.from_batches(parts, table.schema)
 
 
+def rows_by(table: pa.Table, column: str) -> dict[str, pa.Table]:
+    """The rows of each name in a column, in the order in which names appear first; those without a name are left out.
+
+    Only chunks that have several names are searched.
+    """
+    parts: dict[str, list[pa.RecordBatch]] = {}
+    for batch in table.to_batches():
+        codes = _with_codes(batch[column])
+        there = pc.unique(codes.indices.drop_null()).to_pylist()
+        for code in there:
+            one = len(there) == 1 and not codes.null_count
+            rows = batch if one else batch.filter(pc.equal(codes.indices, code))
+            parts.setdefault(codes.dictionary[code].as_py(), []).append(rows)
+    return {name: pa.Table.from_batches(own, table.schema) for name, own in parts.items()}
+
+
 def _among(column: pa.Array, wanted: Set[str]) -> Bool | bool:
     """Return the mask of the rows that have one of the names; one value where all rows agree."""
     codes = _with_codes(column)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from swsdask.model.leaderboard import Board
-from swsdask.model.tables import Row, rows_with
+from swsdask.model.tables import Row, rows_by, rows_with
 from swsdask.model.trials import F64, I64
 from swsdask.render.pages import drawn, mark, number, numbers, path
 
@@ -214,8 +214,9 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
     beta = found.beta(condition) if kind == "det" else None
     systems: list[dict[str, object]] = []
     data = []
+    rows_of = rows_by(points, "system")
     for system in marks:
-        own = rows_with(points, system=[system])
+        own = rows_of.get(system, points.slice(0, 0))
         curve = frame.curve(own["threshold"], own["x"], own["y"], limit)
         if not len(curve.x):
             continue

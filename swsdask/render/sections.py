@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
-from swsdask.model.tables import distinct, rows_with
+from swsdask.model.tables import rows_by, rows_with
 from swsdask.model.trials import F64
 from swsdask.render.pages import cell, drawn, mark, path
 
@@ -161,11 +161,11 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
         if all(math.isnan(found.value(condition, system, "cnxe")) for system in systems):
             continue
         with_curves = drawn(found, condition)
-        points = rows_with(curves, curve=CURVES, condition=[condition], system=with_curves)
+        points = rows_by(rows_with(curves, curve=CURVES, condition=[condition], system=with_curves), "system")
         pictures = [
             {**mark(found, system), "name": system, "plots": plots}
             for system in with_curves
-            if (plots := _plots(points, found, condition, system))
+            if system in points and (plots := _plots(points[system], found, condition, system))
         ]
         threshold = found.value(condition, systems[0], "bayes_threshold") if systems else math.nan
         sections[condition] = {
@@ -201,9 +201,8 @@ def _table_and_pictures(
 
 
 def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, object]]:
-    """The plots of a system; none if its result has no curves."""
-    own = rows_with(points, system=[system])
-    curves = {name: _by_prior(rows_with(own, curve=[name])) for name in distinct(own["curve"])}
+    """The plots of a system; none if none of its curves has two points."""
+    curves = {name: _by_prior(own) for name, own in rows_by(points, "curve").items()}
     threshold = found.value(condition, system, "bayes_threshold")
     return plots(curves, -threshold)
 
@@ -244,11 +243,12 @@ def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
         if all(math.isnan(found.value(condition, s, m)) for s in systems for m in ("ap", "map") if m in columns):
             continue
         with_curves = drawn(found, condition)
-        points = rows_with(curves, curve=[*RETRIEVAL_CURVES], condition=[condition], system=with_curves)
+        rows = rows_with(curves, curve=[*RETRIEVAL_CURVES], condition=[condition], system=with_curves)
+        points = rows_by(rows, "system")
         pictures = [
             {**mark(found, system), "name": system, "plots": [plot]}
             for system in with_curves
-            if (plot := _precision_recall(rows_with(points, system=[system])))
+            if system in points and (plot := _precision_recall(points[system]))
         ]
         sections[condition] = _table_and_pictures(found, condition, columns, systems, pictures, len(with_curves))
     return sections

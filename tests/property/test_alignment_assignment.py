@@ -9,13 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numba import njit
 from scipy.optimize import linear_sum_assignment
 
-from swsdask.kernels.assignment import assign, settle
+from swsdask.kernels import assignment
 from tests.alignment import pairs, reference, trials
 from tests.conftest import examples
 
 WHOLE = 2**20
+
+
+@njit
+def assign(first, columns, values, n_columns):
+    return assignment.assign(first, columns, values, n_columns)
+
+
+@njit
+def settle(first, columns, values, column_of, row_of, row_price, column_price):
+    assignment.settle(first, columns, values, column_of, row_of, row_price, column_price)
 
 
 def graph(rng, n_rows, n_columns, density, weights):

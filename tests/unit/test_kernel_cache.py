@@ -12,9 +12,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
 
 from swsdask.kernels import compilation
+from swsdask.kernels.entropy import sigmoid
+from swsdask.model.trials import F64
 
 PACKAGE = Path(compilation.__file__).parents[1]
 OWN_RUNG = """
@@ -140,6 +144,17 @@ with event.install_recorder("numba:compile") as recorder:
 print(len(recorder.buffer))
 """
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "0"
+
+
+def test_a_kernel_cannot_call_another_one() -> None:
+    """Of a kernel that is loaded there is nothing that could be compiled into a caller."""
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def caller(values: F64) -> F64:
+        return sigmoid(values)
+
+    with pytest.raises(numba.TypingError, match="Cannot determine Numba type"):
+        caller(np.zeros(1))
 
 
 def test_functions_of_others_are_left_to_numba() -> None:
@@ -346,15 +361,19 @@ def test_all_that_a_score_needs_is_compiled_and_nothing_else(tmp_path: Path) -> 
 LOADED = """
 import sys
 
+from swsdask.kernels.align import align
 from swsdask.kernels.compilation import load_common_kernels, load_kernels
 
 load_kernels()
 load_common_kernels()
+(loaded,) = align.compiled.overloads.values()
+(function,) = loaded.library._get_module_for_linking().functions
+print(function.name == loaded.fndesc.llvm_cpython_wrapper_name)
 print(sorted({"numba.np.linalg", "numba.np.npyimpl", "numba.typed.typeddict"} & set(sys.modules)))
 """
 
 
 def test_kernels_are_loaded_without_what_only_compiling_needs() -> None:
-    """What numba declares for its compiler would take longer than to load all kernels."""
+    """What numba declares for its compiler, and bitcode, would take longer than to load the code of all kernels."""
     subprocess.run([sys.executable, "-m", "swsdask", "warm-up"], check=True, capture_output=True)
-    assert subprocess.check_output([sys.executable, "-c", LOADED], text=True) == "[]\n"
+    assert subprocess.check_output([sys.executable, "-c", LOADED], text=True) == "True\n[]\n"

@@ -298,6 +298,8 @@ def _as(schema: pa.Schema, records: pa.Table, counted: dict[str, str], rare: dic
 def repeated(records: pa.Table) -> int:
     """The number of records that equal an earlier one in every column."""
     candidates = records.take(pa.array(_starting_together(records)))
+    if not len(candidates):
+        return 0  # seldom are there any, and to group them loads another library
     return len(candidates) - len(candidates.group_by(candidates.column_names).aggregate([]))
 
 
