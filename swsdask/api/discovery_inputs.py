@@ -19,7 +19,7 @@ from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_fil
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
 from swsdask.model.discovery import Corpus, Definition, Fragments
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, choices
 from swsdask.model.layers import Layers, Settled, merge_layers
 from swsdask.places.reading import Location, Pipe, is_folder, locations, readable
 
@@ -230,7 +230,7 @@ def _from_archive(archive: StoredDiscovery, wanted: Classes) -> FromArchive:
     names = locations(wanted)
     missing = [name for name in names if name not in there]
     if missing:
-        raise SettingsError(f"{missing[0]} is not a system of the archive: {', '.join(there)}.")
+        raise SettingsError(f"{missing[0]} is not a system of the archive: {choices(there, missing[0])}.")
     return FromArchive(archive, [there[name] for name in dict.fromkeys(names)])
 
 

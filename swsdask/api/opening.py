@@ -19,7 +19,7 @@ from swsdask.archive.store import find_archive
 from swsdask.archive.stored_tables import NO_HASHES
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
-from swsdask.model.errors import SettingsError, counted
+from swsdask.model.errors import SettingsError, choices, counted, listed
 from swsdask.model.layers import Layers, Override, Settled, load_preset
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import Settings
@@ -199,7 +199,7 @@ class Evaluation:
         wanted = list(held) if systems is None else [systems] if isinstance(systems, str) else list(systems)
         missing = [system for system in wanted if system not in held]
         if missing:
-            raise SettingsError(f"no run of {', '.join(missing)}. There are: {', '.join(held) or 'none'}.")
+            raise SettingsError(f"no run of {listed(missing)}. There are: {choices(held, missing[0])}.")
         rows = self.settings.engine.rows_per_task
         return pa.RecordBatchReader.from_batches(DETECTED, detected(self.archive, wanted, rows))
 

@@ -24,7 +24,7 @@ from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, choices
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.places.reading import Location, is_local, readable
@@ -116,7 +116,7 @@ def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableR
     files = [place for place in places if place not in there]
     missing = [file for file in files if held and is_local(file) and not glob(file) and not os.path.exists(file)]
     if missing:
-        raise SettingsError(f"{missing[0]} is neither a file nor a system of the archive: {', '.join(held)}.")
+        raise SettingsError(f"{missing[0]} is neither a file nor a system of the archive: {choices(held, missing[0])}.")
     if systems and (files or others):
         other = "a table" if others else f"{files[0]} a file"
         both = f"{systems[0]} is a system of the archive, {other}"

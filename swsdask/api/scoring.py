@@ -27,7 +27,7 @@ from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import as_names
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.errors import SettingsError, counted
+from swsdask.model.errors import LISTED, SettingsError, counted, listed
 from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import QUERY_TEXTS, Note, Result, note_lines
 from swsdask.model.settings import Settings
@@ -293,21 +293,28 @@ def plan(
         )
         references = build_references(archive, settings.evaluation, [key.split(",") for key in by], held)
         require_judgments(names, references[0][0])
-        listed = [name for family in families for name in family.names] if names is None else names
+        computed = [name for family in families for name in family.names] if names is None else names
         lines = [
             manifest_of(archive, systems, settings, names, by)["signature"],
-            *(f"{run.system}: {counted(run.rows, 'detections')}" for run in held),
+            *(f"{run.system}: {counted(run.rows, 'detections')}" for run in held[:LISTED]),
+            *_others(held[LISTED:]),
             *(
-                f"{'' if len(references) == 1 else ', '.join(run.system for run in runs_of_it) + ', '}{c.name}: "
+                f"{'' if len(references) == 1 else listed([run.system for run in runs_of_it]) + ', '}{c.name}: "
                 f"{counted(int(c.queries.sum()), 'queries')}, {counted(c.n_trials, 'trials')} each"
                 for reference, runs_of_it in references
                 for c in reference.conditions
             ),
-            f"measures: {', '.join(listed)}",
+            f"measures: {', '.join(computed)}",
             *evaluation.notes,
             *notes,
         ]
     return "\n".join(lines)
+
+
+def _others(runs: Sequence[Run]) -> Iterator[str]:
+    """The line that counts runs that a plan does not name."""
+    if runs:
+        yield f"and {counted(len(runs), 'systems')} more: {counted(sum(run.rows for run in runs), 'detections')}"
 
 
 def _told(tallies: Sequence[CacheCounts], made: str) -> dict[str, int]:

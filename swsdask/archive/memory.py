@@ -23,7 +23,7 @@ from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.table import read_documents, read_occurrences
 from swsdask.formats.runs.lines import CTM
 from swsdask.formats.runs.read import read_run
-from swsdask.model.errors import ArchiveError, Problems
+from swsdask.model.errors import ArchiveError, Problems, choices
 from swsdask.model.schemas import SEGMENTS, WORDS, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
@@ -109,7 +109,7 @@ class MemoryArchive:
     def cells(self, system: str, rows_per_task: int) -> Iterator[MemoryCell]:
         """The run in about equal cells."""
         if system not in self.detections:
-            raise ArchiveError(f"no run of {system!r} here; there are: {', '.join(sorted(self.detections)) or 'none'}.")
+            raise ArchiveError(f"no run of {system!r} here; there are: {choices(sorted(self.detections), system)}.")
         rows = self.detections[system]
         files = next(run.files for run in self.runs if run.system == system)
         for part in cut_rows(pair_starts(rows), len(rows), rows_per_task):

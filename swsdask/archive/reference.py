@@ -27,7 +27,7 @@ from swsdask.archive.conditions import OF_RUNS, ConditionData, Divides, availabl
 from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, document_ids, trial_counter
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, listed
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
@@ -96,10 +96,10 @@ def build_references(
         return [(build_reference(archive, settings, by, apart=apart), list(runs))]
     spoken = _spoken(archive, settings)
     if by_counts and (silent := [run.system for run in runs if not _oov_counts(run)]):
-        raise SettingsError(f"condition key {OF_RUNS!r}: no {OF_RUNS} in the runs of {', '.join(silent)}.")
+        raise SettingsError(f"condition key {OF_RUNS!r}: no {OF_RUNS} in the runs of {listed(silent)}.")
     if by_lists and (silent := [run.system for run in runs if not listed_queries(run)]):
         raise SettingsError(
-            f'unlisted_queries = "exclude": the runs of {", ".join(silent)} list no query. Leave the setting out for '
+            f'unlisted_queries = "exclude": the runs of {listed(silent)} list no query. Leave the setting out for '
             "runs that are no kwslist or stdlist, or have none of its lists."
         )
     alike: dict[tuple[frozenset[tuple[str, str]], frozenset[str] | None], list[Run]] = {}

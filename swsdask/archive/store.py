@@ -27,7 +27,7 @@ from swsdask.archive.stored_tables import (
 )
 from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, versions
 from swsdask.formats.reference.rttm import GENDERS
-from swsdask.model.errors import ArchiveError
+from swsdask.model.errors import ArchiveError, choices
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, JUDGMENTS, QUERIES, SEGMENTS, WORDS
 
@@ -158,9 +158,8 @@ class StoredArchive:
         """The run in cells of whole row groups, as many as fit in `rows_per_task` rows, at least one."""
         stored = {each.run.system: each for each in self.stored_runs}
         if system not in stored:
-            raise ArchiveError(
-                f"{self.storage.url}: no run of {system!r}; there are: {', '.join(sorted(stored)) or 'none'}."
-            )
+            there = choices(sorted(stored), system)
+            raise ArchiveError(f"{self.storage.url}: no run of {system!r}; there are: {there}.")
         run, fragments = stored[system].run, stored[system].fragments
         bounds = Bounds.of(run, *self.n_codes)
         rows = 0

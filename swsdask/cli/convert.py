@@ -22,7 +22,7 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
-from swsdask.model.errors import counted, one_line
+from swsdask.model.errors import counted, listed, one_line
 
 if TYPE_CHECKING:
     from swsdask.api.calibrating import Applied
@@ -250,7 +250,7 @@ def _print_applied(held: Calibration, done: list[Applied]) -> None:
             click.echo(f"  not written: the columns {run.ignored}")
         others = [system for system in run.systems if system != held.fitted_on.system]
         if others:
-            click.echo(f"  fitted on {held.fitted_on.system}, applied to {', '.join(others)}")
+            click.echo(f"  fitted on {held.fitted_on.system}, applied to {listed(others)}")
     if isinstance(held.fitted_on.impute, float):
         mapped = float(held(held.fitted_on.impute))
         click.echo(

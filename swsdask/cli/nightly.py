@@ -180,7 +180,7 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     As csv or json it is a record for every night and system.
     """
     from swsdask.archive.storage import Storage
-    from swsdask.model.errors import SettingsError
+    from swsdask.model.errors import SettingsError, choices
     from swsdask.model.tables import records_as
     from swsdask.nightly.history import read_history
     from swsdask.render.nightly import print_history, print_system
@@ -194,11 +194,11 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     if not rows:
         raise SettingsError(
             f"{archive}: no night has {measure!r} in the condition {condition!r}. Measures: "
-            f"{', '.join(found.measures)}. Conditions: {', '.join(found.conditions)}."
+            f"{choices(found.measures, measure)}. Conditions: {choices(found.conditions, condition)}."
         )
     own = [row for row in rows if system in (None, row["system"])]
     if not own:
-        raise SettingsError(f"{archive}: no night has {system!r}. Systems: {', '.join(found.systems)}.")
+        raise SettingsError(f"{archive}: no night has {system!r}. Systems: {choices(found.systems, str(system))}.")
     if form != "text":
         click.echo(records_as(form, own))
     elif system is None:

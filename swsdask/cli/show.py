@@ -15,7 +15,7 @@ from rich.table import Table
 from swsdask.archive.discovery import open_discovery
 from swsdask.archive.protocols import Run
 from swsdask.cli.options import measure_name, records_format_option
-from swsdask.model.errors import counted
+from swsdask.model.errors import counted, listed
 from swsdask.model.layers import KEPT_NONE
 from swsdask.model.tables import records_as
 from swsdask.model.trials import given_score
@@ -104,7 +104,6 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
     from swsdask.archive.reference import build_reference, collection_statistics, requestable
     from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.store import open_archive
-    from swsdask.model.errors import counted
     from swsdask.model.layers import KEPT_NONE
     from swsdask.model.settings import OperatingPoint, Settings
 
@@ -161,9 +160,8 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
     _print(table)
     reported = [run.system for run in opened.runs if run.resources is not None]
     if reported:
-        click.echo(
-            f"  Resources are reported of {len(reported)} of {counted(len(opened.runs), 'runs')}: {', '.join(reported)}"
-        )
+        of = f"{len(reported)} of {counted(len(opened.runs), 'runs')}"
+        click.echo(f"  Resources are reported of {of}: {listed(reported)}")
 
 
 def _record(run: Run) -> dict[str, object]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, choices
 from swsdask.model.measures import BALANCED, better, select_measures
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.trials import F64, I64
@@ -116,7 +116,7 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
     """
     conditions = _by_condition(result)
     if condition not in conditions:
-        raise SettingsError(f"condition {condition!r} is not in the result. It has: {', '.join(conditions)}.")
+        raise SettingsError(f"condition {condition!r} is not in the result. It has: {choices(conditions, condition)}.")
     values = conditions[condition]
     systems = _systems(values)
     if len(systems) < 2:

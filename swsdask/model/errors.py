@@ -18,8 +18,9 @@ read otherwise than it is stored (U+202E).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import ClassVar
 from urllib.parse import unquote
 
@@ -318,6 +319,15 @@ def listed(ids: Sequence[str], most: int = LISTED) -> str:
     """The first ids, and how many more there are."""
     more = len(ids) - most
     return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def choices(known: Iterable[str], instead_of: str) -> str:
+    """The names that are known; of more than `LISTED`, those nearest to the one that was given, and how many more."""
+    names = list(known)
+    if len(names) <= LISTED:
+        return ", ".join(names) or "none"
+    near = get_close_matches(instead_of, names, n=FEW, cutoff=0.0)
+    return f"{', '.join(near)} and {len(names) - len(near):,} more"
 
 
 def counted(number: float, things: str, form: str = ",") -> str:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, choices
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, select_measures
 from swsdask.model.system_rows import SystemRows
@@ -283,7 +283,7 @@ class Figures:
         found, chosen = self._chosen(systems, condition)
         name = measure or next(iter(found.by), found.measures[0])
         if not any(select_measures([name], found.measures)):
-            raise SettingsError(f"{name} was not scored over all queries. There are: {', '.join(found.measures)}.")
+            raise SettingsError(f"{name} was not scored over all queries. There are: {choices(found.measures, name)}.")
         ax = _axes(ax)
         values = {system: found.value(condition, system, name) for system in chosen}
         sign = better(name) or 1
@@ -299,14 +299,15 @@ class Figures:
         """The leaderboard, and the systems to draw."""
         found = self.board
         if condition not in found.conditions:
-            raise SettingsError(f"no condition {condition!r} was scored. There are: {', '.join(found.conditions)}.")
+            there = choices(found.conditions, condition)
+            raise SettingsError(f"no condition {condition!r} was scored. There are: {there}.")
         if systems is None:
             return found, found.ranked(condition)[:DRAWN]
         chosen = [systems] if isinstance(systems, str) else list(systems)
         unknown = [system for system in chosen if system not in found.systems]
         if unknown or not chosen:
             name = f"no system {unknown[0]!r} was scored" if unknown else "no system was named"
-            raise SettingsError(f"{name}. There are: {', '.join(found.systems)}.")
+            raise SettingsError(f"{name}. There are: {choices(found.systems, ''.join(unknown[:1]))}.")
         return found, chosen
 
     def _curve(self, system: str, condition: str, kind: str) -> tuple[F64, F64]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.comparison import Comparison
-from swsdask.model.errors import SettingsError, counted, listed
+from swsdask.model.errors import SettingsError, choices, counted, listed
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, distinct_headings, select_measures, written
 from swsdask.model.plots import Figures
@@ -305,12 +305,12 @@ class Result(Figures, Tables):
         if measures is not None:
             names = [measures] if isinstance(measures, str) else list(measures)
         if condition not in found.conditions:
-            raise SettingsError(f"no condition {condition!r} was scored. There are: {', '.join(found.conditions)}.")
+            there = choices(found.conditions, condition)
+            raise SettingsError(f"no condition {condition!r} was scored. There are: {there}.")
         unknown = [name for name in names if not any(select_measures([name], found.measures))]
         if unknown:
-            raise SettingsError(
-                f"{unknown[0]} was not scored over all queries. There are: {', '.join(found.measures)}."
-            )
+            there = choices(found.measures, unknown[0])
+            raise SettingsError(f"{unknown[0]} was not scored over all queries. There are: {there}.")
         return list(select_measures(names, found.measures)), found
 
     def _rows(self, markup: Markup, measures: str | Iterable[str] | None, condition: str) -> list[list[str]]:

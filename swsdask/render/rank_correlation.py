@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.errors import counted
+from swsdask.model.errors import counted, listed
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
@@ -29,6 +29,9 @@ STRONGEST = 46
 
 DISCS = 2
 """The number of winners that a box of the diagonal shows; beyond it they are counted."""
+
+NAMED = 4
+"""The number of winners that are named; others are counted."""
 
 _NUMBER, _BETWEEN = 5, 3
 """The width of a column of numbers in a terminal, and the space between two."""
@@ -48,7 +51,7 @@ def print_rank_correlation(found: RankCorrelation, scores: Board, console: Conso
         who.add_column(heading, justify="left" if heading in ("Measure", "Winner") else "right", overflow="fold")
     for number, (measure, heading, winners) in enumerate(zip(found.measures, headings, found.winners, strict=True), 1):
         best = _best(found, scores, measure, winners)
-        who.add_row(str(number), heading, best, Text(", ".join(winners) or "-"))
+        who.add_row(str(number), heading, best, Text(listed(winners, NAMED) or "-"))
     facts = (counted(len(found.systems), "systems"), counted(len(found.measures), "measures"))
     console.print(Text.assemble((found.condition, "bold"), *(f"  {fact}" for fact in facts)))
     console.print(Text(_summary(found)), soft_wrap=not console.is_terminal)
@@ -108,12 +111,12 @@ def notes(found: RankCorrelation) -> list[str]:
 
 
 def _summary(found: RankCorrelation) -> str:
-    """The summary in one sentence."""
+    """The summary in one sentence. Of a measure that is the same for all systems none is the winner."""
     n = counted(len(found.measures), "measures")
     always = set(found.systems).intersection(*found.winners)
     if always:
         return f"{' and '.join(sorted(always))}: first under {'both' if len(found.measures) == 2 else f'all {n}'}."
-    first = {system for winners in found.winners for system in winners}
+    first = {system for winners in found.winners if len(winners) < len(found.systems) for system in winners}
     return f"The winner depends on the measure; first under at least one of {n}: {counted(len(first), 'systems')}."
 
 
@@ -121,7 +124,8 @@ def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, object
     for measure, heading, winners in zip(found.measures, distinct_headings(found.measures), found.winners, strict=True):
         yield {
             "heading": heading,
-            "systems": [{"name": system, **mark(scores, system)} for system in winners],
+            "systems": [{"name": system, **mark(scores, system)} for system in winners[:NAMED]],
+            "others": len(winners[NAMED:]),
             "best": _best(found, scores, measure, winners),
         }
 
@@ -212,5 +216,5 @@ def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: i
             {**mark(scores, system), "x": x + 22 * (k - (len(drawn) - 1) / 2), "y": y} for k, system in enumerate(drawn)
         ],
         "text": f"{len(winners)} tied" if winners and not drawn else "",
-        "title": ", ".join(winners) or "no system has this measure",
+        "title": listed(winners) or "no system has this measure",
     }

@@ -16,7 +16,7 @@ from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen
 from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.errors import FEW, ArchiveError, listed
+from swsdask.model.errors import FEW, ArchiveError, choices, listed
 from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings, Settings
@@ -347,5 +347,5 @@ def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
     runs = {run.system: run for run in archive.runs}
     missing = [system for system in systems if system not in runs]
     if missing:
-        raise ArchiveError(f"no run of {', '.join(missing)}; there are: {', '.join(runs) or 'none'}.")
+        raise ArchiveError(f"no run of {listed(missing)}; there are: {choices(runs, missing[0])}.")
     return [runs[system] for system in systems]

@@ -2,7 +2,7 @@ import pickle
 
 import pytest
 
-from swsdask.model.errors import SHOWN, InputError, Problem, Problems
+from swsdask.model.errors import SHOWN, InputError, Problem, Problems, choices
 
 
 def test_a_problem_says_where_what_and_what_to_do() -> None:
@@ -26,6 +26,13 @@ def test_long_lists_are_counted_not_printed() -> None:
     assert len(list(problems)) == 20
     assert len(str(caught.value).splitlines()) == SHOWN + 1
     assert "and 90 more" in str(caught.value)
+
+
+def test_of_many_names_the_nearest_are_printed() -> None:
+    systems = [f"system-{number}" for number in range(300)]
+    assert choices(systems, "sistem-123") == "system-123, system-23, system-13 and 297 more"
+    assert choices(systems[:20], "another") == ", ".join(systems[:20])
+    assert choices([], "any") == "none"
 
 
 def test_an_input_error_survives_the_way_back_from_a_worker() -> None:

@@ -126,6 +126,13 @@ def test_several_tables_and_systems_in_one() -> None:
         assert sws.score(in_memory(), ["mtwv"], runs=runs).table.equals(by_name.table)
 
 
+def test_a_plan_of_many_systems_counts_those_that_it_does_not_name() -> None:
+    lines = sws.plan(in_memory(), ["mtwv"], runs={f"s{number:02}": RUN for number in range(25)}).splitlines()
+    assert [line for line in lines if line.startswith("s19")] == [f"s19: {len(RUN)} detections"]
+    assert f"and 5 systems more: {5 * len(RUN)} detections" in lines
+    assert not any("s20" in line for line in lines)
+
+
 def test_runs_by_column_of_several_systems() -> None:
     """A dictionary of columns is a table wherever a DataFrame is."""
     frames = {"x": RUN, "y": RUN.assign(score=-RUN["score"])}

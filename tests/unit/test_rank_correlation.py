@@ -169,6 +169,20 @@ def test_a_winner_under_all_measures_is_said_to_be() -> None:
     assert "b: first under both." in text(result, rank_correlation(result, ["map", "cnxe"]))
 
 
+def test_of_many_that_tie_a_few_are_named_and_none_is_the_winner() -> None:
+    names = [f"s{number:02}" for number in range(30)]
+    values = np.arange(30.0).tolist()
+    result = of_numbers({"atwv": values, "mtwv": values[::-1], "map": [0.5] * 30}, names)
+    found = rank_correlation(result)
+    shown = text(result, found)
+    assert "The winner depends on the measure; first under at least one of 3 measures: 2 systems." in shown
+    assert "s00, s01, s02, s03 and 26 more" in shown
+    made = page(found, board(result.table), "")
+    assert "and 26 more tie for first with 0.5000." in made
+    assert "<title>s00, s01" in made
+    assert made.count("s29") == 2, "first by ATWV, in words and on the diagonal"
+
+
 def test_names_cannot_become_markup() -> None:
     result = of_numbers(NUMBERS, ["<script>", "[bold]b", '"><c', "d"])
     found = rank_correlation(result)
