@@ -45,9 +45,9 @@ class LogLines:
         if now - self._said >= self.EVERY_S:
             self._said = now
             rate = self._done / (now - self._began)
-            left = (self._rows - self._done) / rate if rate else float("inf")
-            done = f"{self._done:,}/{self._rows:,} {self._unit}, {_speed(rate, self._unit)}"
-            self._say(f"{self._phase}: {done}, {left:.0f} s left")
+            of = f"/{self._rows:,}" if self._rows else ""
+            left = f", {(self._rows - self._done) / rate:.0f} s left" if self._rows and rate else ""
+            self._say(f"{self._phase}: {self._done:,}{of} {self._unit}, {_speed(rate, self._unit)}{left}")
 
     def close(self) -> None:
         """Log how long the last phase took."""

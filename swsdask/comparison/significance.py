@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Self
 
@@ -129,7 +130,12 @@ def p_randomization(one: Exchanged, other: Exchanged) -> float:
 def p_sign(parts: F64) -> float:
     """The exact sign test: queries without a difference are left out."""
     n_up, n_down = int(np.count_nonzero(parts > 0)), int(np.count_nonzero(parts < 0))
-    n, few = n_up + n_down, min(n_up, n_down)
+    return _p_of_signs(n_up + n_down, min(n_up, n_down))
+
+
+@lru_cache(maxsize=1 << 14)
+def _p_of_signs(n: int, few: int) -> float:
+    """The exact two-sided p value of so `few` of n signs. Of many pairs of systems most have been asked for before."""
     ways, total = 1, 0
     for k in range(few + 1):
         total += ways

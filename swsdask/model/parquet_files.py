@@ -108,9 +108,30 @@ def decoded_rows(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Table:
     """The table `in_one_form` that was `encoded`, or is to be, by a schema."""
     if isinstance(rows, pa.Table):
         return in_one_form(rows, schema)
-    names = [field.name for field in schema if pa.types.is_string(field.type)]
-    with pq.ParquetFile(pa.BufferReader(rows), read_dictionary=names, pre_buffer=False) as opened:
+    with _opened(rows, schema) as opened:
         return opened.read(use_threads=False)
+
+
+def decoded_groups(file: pa.Buffer, metadata: pq.FileMetaData, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
+    """The rows of some row groups of a file whose metadata is known, as `decoded_rows` has them."""
+    with _opened(file, schema, metadata=metadata) as opened:
+        return opened.read_row_groups(groups, use_threads=False)
+
+
+def _opened(file: pa.Buffer, schema: pa.Schema, **known: pq.FileMetaData) -> pq.ParquetFile:
+    names = [field.name for field in schema if pa.types.is_string(field.type)]
+    return pq.ParquetFile(pa.BufferReader(file), read_dictionary=names, pre_buffer=False, **known)
+
+
+def groups_of_systems(metadata: pq.FileMetaData) -> dict[str, list[int]] | None:
+    """The row groups of each system, in order, as `write_parquet` states them; None where one has several or no."""
+    found: dict[str, list[int]] = {}
+    for number in range(metadata.num_row_groups):
+        stated = metadata.row_group(number).column(0).statistics
+        if stated is None or not stated.has_min_max or stated.min != stated.max or stated.null_count:
+            return None
+        found.setdefault(stated.min, []).append(number)
+    return found
 
 
 def count_rows(rows: pa.Table | pa.Buffer) -> int:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, choices, counted, listed
@@ -176,11 +175,18 @@ class Result(Figures, Tables):
     text_table: pa.Table | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, table: pa.Table, curve_table: pa.Table, manifest: dict[str, Any], *others: Any, **named: Any) -> Self:
+    def of(
+        cls,
+        scores: pa.Table | SystemRows,
+        curves: pa.Table | SystemRows,
+        manifest: dict[str, Any],
+        *others: Any,
+        **named: Any,
+    ) -> Self:
         """The result with rows of `SCORES` and of `CURVES`, and with attributes that follow the manifest."""
-        scores = SystemRows.of(table, SCORES)
-        overall = scores.table.filter(pc.is_null(scores.table["query"]))
-        return cls(scores, SystemRows.of(curve_table, CURVES), overall, manifest, *others, **named)
+        score_rows = scores if isinstance(scores, SystemRows) else SystemRows.of(scores, SCORES)
+        curve_rows = curves if isinstance(curves, SystemRows) else SystemRows.of(curves, CURVES)
+        return cls(score_rows, curve_rows, score_rows.without("query"), manifest, *others, **named)
 
     def __repr__(self) -> str:
         held = f"{counted(len(self.score_rows.systems), 'systems')}, {counted(self.score_rows.num_rows, 'numbers')}"

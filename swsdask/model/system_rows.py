@@ -21,9 +21,18 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from swsdask.model.parquet_files import count_rows, decoded_rows, encoded, joined
-from swsdask.model.tables import coded, gathered
+from swsdask.model.parquet_files import (
+    count_rows,
+    decoded_groups,
+    decoded_rows,
+    encoded,
+    groups_of_systems,
+    in_one_form,
+    joined,
+)
+from swsdask.model.tables import coded, gathered, read_parquet
 
 MOST_HELD = 256 << 20
 """The memory that rows of systems take, in bytes."""
@@ -87,8 +96,31 @@ class SpilledRows:
         return pa.py_buffer, (self.read().to_pybytes(),)
 
 
-Rows: TypeAlias = pa.Table | pa.Buffer | SpilledRows
-"""The rows of a system: a table, whose names may be coded, or a Parquet file as `encoded` makes it, spilled or not."""
+@dataclass(frozen=True, eq=False)
+class FiledRows:
+    """The rows of a system in the Parquet file of many."""
+
+    file: pa.Buffer
+    metadata: pq.FileMetaData
+    groups: list[int]
+    schema: pa.Schema
+
+    @property
+    def n_rows(self) -> int:
+        """Their number."""
+        return sum(self.metadata.row_group(number).num_rows for number in self.groups)
+
+    def read(self) -> pa.Table:
+        """The rows, names coded."""
+        return decoded_groups(self.file, self.metadata, self.groups, self.schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pa.py_buffer, (encoded(self.read(), self.schema).to_pybytes(),)
+
+
+Rows: TypeAlias = pa.Table | pa.Buffer | SpilledRows | FiledRows
+"""The rows of a system: a table, whose names may be coded, or a Parquet file as `encoded` makes it, spilled or not, or
+some of the row groups of one."""
 
 
 class Spill:
@@ -107,6 +139,8 @@ class Spill:
         """Return the rows, or where they are now. Raises `OSError` if a file that was sent cannot be opened."""
         if isinstance(rows, SpilledRows):
             return rows.here()
+        if isinstance(rows, FiledRows):
+            return rows
         size = rows.nbytes if isinstance(rows, pa.Table) else rows.size
         if size <= self._left:
             self._left -= size
@@ -160,6 +194,18 @@ class SystemRows:
         """
         return cls(schema, _by_system(coded(table, schema).unify_dictionaries().combine_chunks()))
 
+    @classmethod
+    def in_file(cls, content: pa.Buffer, schema: pa.Schema) -> Self:
+        """Hold the Parquet file that `parts` are of: the rows of a system are decoded when they are read.
+
+        Another file is decoded as a whole. Raises `ValueError` or `KeyError` for one of other columns.
+        """
+        metadata = pq.read_metadata(pa.BufferReader(content))
+        groups = groups_of_systems(metadata) if metadata.schema.to_arrow_schema().equals(schema) else None
+        if groups is None:
+            return cls.of(read_parquet(content).cast(schema), schema)
+        return cls(schema, {system: FiledRows(content, metadata, own, schema) for system, own in groups.items()})
+
     @property
     def systems(self) -> list[str]:
         """The systems, in order."""
@@ -178,13 +224,24 @@ class SystemRows:
     @property
     def num_rows(self) -> int:
         """The number of rows, which is known without decoding them."""
-        return sum(rows.n_rows if isinstance(rows, SpilledRows) else count_rows(rows) for rows in self._held.values())
+        return sum(
+            rows.n_rows if isinstance(rows, SpilledRows | FiledRows) else count_rows(rows)
+            for rows in self._held.values()
+        )
 
     def among(self, systems: Iterable[str]) -> pa.Table:
         """The rows of some systems, in the given order, with dictionaries for repeated names."""
         none = coded(self._schema.empty_table(), self._schema)
         held = (self._held[system] for system in systems if system in self._held)
         return gathered([none, *(decoded_rows(_read(rows), self._schema) for rows in held)])
+
+    def without(self, column: str) -> pa.Table:
+        """The rows that have nothing in a column, with dictionaries for repeated names."""
+        found = [coded(self._schema.empty_table(), self._schema)]
+        for rows in self._held.values():
+            own = decoded_rows(_read(rows), self._schema)
+            found.append(in_one_form(own.filter(pc.is_null(own[column])), self._schema))
+        return gathered(found)
 
     def parts(self) -> Iterator[bytes | memoryview]:
         """The parts, one after the other, of the Parquet file with all rows: row groups for each system."""
@@ -194,7 +251,7 @@ class SystemRows:
 
 def as_encoded(rows: Rows, schema: pa.Schema) -> pa.Buffer | SpilledRows:
     """The rows of a system as a Parquet file, in memory or spilled as they are."""
-    return rows if isinstance(rows, SpilledRows) else encoded(rows, schema)
+    return rows if isinstance(rows, SpilledRows) else file_of(rows, schema)
 
 
 def file_of(rows: Rows, schema: pa.Schema) -> pa.Buffer:
@@ -203,7 +260,7 @@ def file_of(rows: Rows, schema: pa.Schema) -> pa.Buffer:
 
 
 def _read(rows: Rows) -> pa.Table | pa.Buffer:
-    return rows.read() if isinstance(rows, SpilledRows) else rows
+    return rows.read() if isinstance(rows, SpilledRows | FiledRows) else rows
 
 
 def _by_system(table: pa.Table) -> dict[str, pa.Table]:

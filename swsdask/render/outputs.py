@@ -124,22 +124,24 @@ def read_outputs(directory: Location) -> Result:
     """
     manifest = _read_manifest(directory)
     files = manifest.pop("files")
+    rows = {"curves": SystemRows.of(CURVES.empty_table(), CURVES)}
     tables = {}
     for name, schema in _SCHEMAS.items():
         file = f"{name}.parquet"
         if name != "scores" and file not in files:
             continue
         with _listed(directory, file, files) as content:
-            table = read_parquet(content)
-            tables[name] = table.cast(schema)
+            if name in ("scores", "curves"):
+                rows[name] = SystemRows.in_file(pa.py_buffer(content), schema)
+            else:
+                tables[name] = read_parquet(content).cast(schema)
     comparison = None
     if COMPARISON in files:
         with _listed(directory, COMPARISON, files) as content:
             comparison = read_comparison(content)
     notes = tuple(manifest.pop("notes"))
-    curves = tables.get("curves", CURVES.empty_table())
     return Result.of(
-        tables["scores"], curves, manifest, notes, tables.get("alignment"), comparison, tables.get("query_texts")
+        rows["scores"], rows["curves"], manifest, notes, tables.get("alignment"), comparison, tables.get("query_texts")
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdask.model import system_rows
 from swsdask.model.parquet_files import (
     _BEGIN,
     _ROW_GROUPS,
@@ -19,6 +20,7 @@ from swsdask.model.parquet_files import (
     _CompactWriter,
     _footer,
     count_rows,
+    decoded_groups,
     decoded_rows,
     encoded,
     joined,
@@ -149,7 +151,10 @@ def test_rows_of_systems_are_held_together(rows: list[tuple[str, str, str | None
     held = SystemRows.of(plain, SCORES)
     again = SystemRows(SCORES, held.files)
     spilled = [spilled_rows(held, most) for most in (0, 100)]
-    for each in (held, again, *spilled):
+    filed = SystemRows.in_file(pa.py_buffer(b"".join(held.parts())), SCORES)
+    foreign = pa.BufferOutputStream()
+    pq.write_table(plain, foreign)
+    for each in (held, again, *spilled, filed, SystemRows.in_file(foreign.getvalue(), SCORES)):
         assert each.systems == systems
         assert each.num_rows == len(rows)
         assert each.table.cast(SCORES).equals(expected)
@@ -158,7 +163,33 @@ def test_rows_of_systems_are_held_together(rows: list[tuple[str, str, str | None
             own = each.among([system]).cast(SCORES)
             assert own.equals(expected.filter(pc.equal(expected["system"], system)))
         assert each.among(systems[::-1]).num_rows == len(rows)
+        assert each.without("query").cast(SCORES).equals(expected.filter(pc.is_null(expected["query"])))
         assert each.table.schema == coded(plain, SCORES).schema
+
+
+def test_rows_in_a_file_are_decoded_when_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = whole([encoded(table([(name, "all", None, "atwv", 0.5)]), SCORES) for name in "abc"])
+    decoded: list[list[int]] = []
+
+    def decode(file: pa.Buffer, metadata: pq.FileMetaData, groups: list[int], schema: pa.Schema) -> pa.Table:
+        decoded.append(groups)
+        return decoded_groups(file, metadata, groups, schema)
+
+    monkeypatch.setattr(system_rows, "decoded_groups", decode)
+    held = SystemRows.in_file(file, SCORES)
+    assert (held.systems, held.num_rows, decoded) == (["a", "b", "c"], 3, [])
+    assert held.among(["b"])["system"].to_pylist() == ["b"]
+    assert decoded == [[1]]
+    assert b"".join(held.parts()) == file
+    (sent,) = pickle.loads(pickle.dumps([held._held["c"]]))
+    assert sent == encoded(table([("c", "all", None, "atwv", 0.5)]), SCORES)
+
+
+def test_rows_in_a_file_of_other_columns() -> None:
+    other = pa.BufferOutputStream()
+    pq.write_table(pa.table({"system": ["a"], "x": [1]}), other)
+    with pytest.raises((ValueError, KeyError)):
+        SystemRows.in_file(other.getvalue(), SCORES)
 
 
 def test_spilled_rows_travel_and_end_with_their_file(monkeypatch: pytest.MonkeyPatch) -> None:

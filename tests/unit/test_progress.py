@@ -1,12 +1,13 @@
-"""What a user sees while kernels are compiled."""
+"""What a user sees while work goes on, and while kernels are compiled."""
 
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 
-from swsdask.cli.progress import Bar
+from swsdask.cli.progress import Bar, LogLines
 
 
 def test_a_bar_says_how_far_kernels_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,3 +24,18 @@ def test_a_bar_says_how_far_kernels_are_compiled(capsys: pytest.CaptureFixture[s
     bar.close()
     assert capsys.readouterr().err.count("swsdask: compiling kernels [once]") == 1
     assert (logger.handlers, logger.level) == before
+
+
+@pytest.mark.parametrize(
+    ("total", "line"),
+    [(0, r"verifying: 3 files, \S+ files/s\n"), (9, r"verifying: 3/9 files, \S+ files/s, \d+ s left\n")],
+)
+def test_a_log_says_what_is_left_where_that_is_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], total: int, line: str
+) -> None:
+    monkeypatch.setattr(LogLines, "EVERY_S", 0.0)
+    log = LogLines("files")
+    log.begin("verifying", total)
+    capsys.readouterr()
+    log.advance(3)
+    assert re.fullmatch(rf"(\S+ )?swsdask: {line}", capsys.readouterr().err)
