@@ -150,7 +150,8 @@ def score(
     if form != "table":
         from swsdask.render.outputs import result_as
 
-        click.echo(result_as(form, result), nl=False)
+        for part in result_as(form, result):
+            click.echo(part, nl=False)
     else:
         from swsdask.render.terminal import print_leaderboard
 
@@ -251,9 +252,10 @@ def discover(
     if out is not None:
         written = sws.write(result, out, outputs=outputs, tool="tde" if tde_output else None)
     if form == "json":
-        from swsdask.render.outputs import scores_json
+        from swsdask.render.outputs import result_as
 
-        click.echo(scores_json(result), nl=False)
+        for part in result_as("json", result):
+            click.echo(part, nl=False)
     else:
         from swsdask.render.terminal import print_discovery
 

@@ -135,7 +135,7 @@ def p_sign(parts: F64) -> float:
 
 @lru_cache(maxsize=1 << 14)
 def _p_of_signs(n: int, few: int) -> float:
-    """The exact two-sided p value of so `few` of n signs. Of many pairs of systems most have been asked for before."""
+    """The exact two-sided p value of so `few` of n signs. Most pairs of many systems share theirs with others."""
     ways, total = 1, 0
     for k in range(few + 1):
         total += ways

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
+from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, without_formula
 from swsdask.model.limits import shortage
 from swsdask.model.parquet_files import write_parquet
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
 from swsdask.model.system_rows import SystemRows
-from swsdask.model.tables import as_json, read_parquet, records_as
+from swsdask.model.tables import as_json, read_parquet
 from swsdask.places.reading import Location, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
+from swsdask.render.number_lines import csv_parts, json_parts
 
 OUTPUTS = ("scores", "json", "curves", "report")
 """The files of a result beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
@@ -94,7 +93,7 @@ def write_outputs(
                 _write_table(hidden / f"{name}.parquet", rows, _SCHEMAS[name])
         if "json" in chosen:
             with (hidden / "scores.json").open("wb") as file:
-                file.writelines(line.encode() for line in _json_lines(result.table))
+                file.writelines(part.encode() for part in json_parts(result.score_rows))
         if "report" in chosen:
             (hidden / "report.html").write_text(page(result, correlations), encoding="utf-8")
         manifest = {**result.manifest, "notes": list(result.notes), "files": fingerprints(hidden)}
@@ -209,24 +208,18 @@ def _read_manifest(directory: Location) -> dict[str, Any]:
     return manifest
 
 
-def result_as(form: str, result: Result) -> str:
-    """A result as text: its numbers as "csv", "spreadsheet" or "json", its leaderboards as "markdown" or "latex"."""
-    if form == "json":
-        return scores_json(result)
-    if form in ("csv", "spreadsheet"):
-        return records_as(form, result.table.to_pylist()) + "\n"
-    found = result.board
-    write = result.to_markdown if form == "markdown" else result.to_latex
-    return write(found.columns or found.measures, condition=None) + "\n"
-
-
-def scores_json(result: Result) -> str:
-    """All numbers as a JSON list of {system, condition, query, measure, value}, one number per line.
-
-    `query` is null for a number over all queries. `value` is null where a number is not defined; infinities are the
-    strings "inf" and "-inf". Numbers have the shortest digits that give the same float back.
+def result_as(form: str, result: Result) -> Iterator[str]:
+    """Yield the parts of a result as text: its numbers as "csv", "spreadsheet" or "json", its leaderboards as
+    "markdown" or "latex".
     """
-    return "".join(_json_lines(result.table))
+    if form == "json":
+        yield from json_parts(result.score_rows)
+    elif form in ("csv", "spreadsheet"):
+        yield from csv_parts(result.score_rows, without_formula if form == "spreadsheet" else str)
+    else:
+        found = result.board
+        write = result.to_markdown if form == "markdown" else result.to_latex
+        yield write(found.columns or found.measures, condition=None) + "\n"
 
 
 def _write_table(path: Path, rows: pa.Table | SystemRows, schema: pa.Schema) -> None:
@@ -235,21 +228,6 @@ def _write_table(path: Path, rows: pa.Table | SystemRows, schema: pa.Schema) -> 
     else:
         with path.open("wb") as file:
             file.writelines(rows.parts())
-
-
-def _json_lines(table: pa.Table) -> Iterator[str]:
-    quoted = cache(as_json)
-    yield "["
-    before = "\n"
-    for batch in table.select(SCORES.names).to_batches(max_chunksize=65_536):
-        for system, condition, query, measure, value in zip(*(column.to_pylist() for column in batch), strict=True):
-            number = repr(value) if math.isfinite(value) else as_json(value)
-            yield (
-                f'{before}{{"system": {quoted(system)}, "condition": {quoted(condition)}, "query": {quoted(query)}, '
-                f'"measure": {quoted(measure)}, "value": {number}}}'
-            )
-            before = ",\n"
-    yield "\n]\n"
 
 
 def _not_a_result(place: str, found: Exception | str) -> InputError | ResourceError:

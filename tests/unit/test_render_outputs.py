@@ -16,7 +16,7 @@ from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, Result
 from swsdask.model.tables import rows_with
 from swsdask.places.writing import replacing
-from swsdask.render.outputs import read_outputs, scores_json, write_outputs
+from swsdask.render.outputs import read_outputs, result_as, write_outputs
 from tests.results import MANIFEST, table, three_systems
 
 ODD = [
@@ -71,7 +71,7 @@ def odd() -> Result:
 
 
 def test_scores_json_is_the_long_form_with_one_number_per_line() -> None:
-    text = scores_json(odd())
+    text = "".join(result_as("json", odd()))
     lines = text.splitlines()
     assert lines[0] == "["
     assert lines[1] == '{"system": "a", "condition": "all", "query": null, "measure": "n_hit", "value": 3020.0},'
@@ -88,7 +88,7 @@ def test_scores_json_is_the_long_form_with_one_number_per_line() -> None:
 
 
 def test_scores_json_of_nothing_is_an_empty_list() -> None:
-    assert json.loads(scores_json(Result.of(table([], SCORES), table([], CURVES), {}))) == []
+    assert json.loads("".join(result_as("json", Result.of(table([], SCORES), table([], CURVES), {})))) == []
 
 
 def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
     assert back.alignment_table is not None
     assert back.alignment_table.equals(ALIGNED)
     assert (back.manifest, back.notes) == (MANIFEST, result.notes)
-    assert (tmp_path / "new" / "out" / "scores.json").read_text(encoding="utf-8") == scores_json(result)
+    assert (tmp_path / "new" / "out" / "scores.json").read_text(encoding="utf-8") == "".join(result_as("json", result))
 
 
 def test_json_of_many_numbers_is_written_where_it_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("part", ["page", "_json_lines", "_write_table"])
+@pytest.mark.parametrize("part", ["page", "json_parts", "_write_table"])
 def test_a_failure_leaves_the_earlier_result_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import describe, written
 from swsdask.model.results import SCORES, Result
-from swsdask.render.outputs import result_as
+from swsdask.render import outputs
 from swsdask.render.pages import mark
 from swsdask.render.terminal import print_leaderboard
 from tests.results import MANIFEST, table, three_systems
@@ -131,6 +131,10 @@ def test_the_variable_columns_bounds_the_table_and_wide_does_not(
     assert capsys.readouterr().out == whole
 
 
+def result_as(form: str, result: Result) -> str:
+    return "".join(outputs.result_as(form, result))
+
+
 def test_a_result_as_markdown_latex_and_csv() -> None:
     result = replace(three_systems(), manifest={**MANIFEST, "measures": ["atwv", "mtwv"]})
     markdown = result_as("markdown", result)
@@ -138,6 +142,8 @@ def test_a_result_as_markdown_latex_and_csv() -> None:
     assert result_as("latex", result).count("% oov=") == 2
     assert result_as("csv", result) == result.to_csv()
     assert result_as("spreadsheet", result) == result.to_csv()
+    odd = three_systems(('a,"b"', " ", "two\nlines"))
+    assert result_as("csv", odd) == odd.to_csv()
     formula = replace(three_systems(("=1+1", "b", "c")), manifest=result.manifest)
     assert "\n=1+1," in result_as("csv", formula)
     assert "\n=1+1," not in result_as("spreadsheet", formula)
