@@ -118,9 +118,8 @@ class FiledRows:
         return pa.py_buffer, (encoded(self.read(), self.schema).to_pybytes(),)
 
 
-Rows: TypeAlias = pa.Table | pa.Buffer | SpilledRows | FiledRows
-"""The rows of a system: a table, whose names may be coded, or a Parquet file as `encoded` makes it, spilled or not, or
-some of the row groups of one."""
+Rows: TypeAlias = pa.Table | pa.Buffer | SpilledRows
+"""The rows of a system: a table, whose names may be coded, or a Parquet file as `encoded` makes it, spilled or not."""
 
 
 class Spill:
@@ -139,8 +138,6 @@ class Spill:
         """Return the rows, or where they are now. Raises `OSError` if a file that was sent cannot be opened."""
         if isinstance(rows, SpilledRows):
             return rows.here()
-        if isinstance(rows, FiledRows):
-            return rows
         size = rows.nbytes if isinstance(rows, pa.Table) else rows.size
         if size <= self._left:
             self._left -= size
@@ -173,11 +170,11 @@ class SystemRows:
     ----------
     schema : pyarrow.Schema
         The columns, with strings for names.
-    held : mapping of str to Rows
+    held : mapping of str to Rows or FiledRows
         The rows of each system, in the order of the table.
     """
 
-    def __init__(self, schema: pa.Schema, held: Mapping[str, Rows]) -> None:
+    def __init__(self, schema: pa.Schema, held: Mapping[str, Rows | FiledRows]) -> None:
         self._schema = schema
         self._held = held
 
@@ -251,15 +248,15 @@ class SystemRows:
 
 def as_encoded(rows: Rows, schema: pa.Schema) -> pa.Buffer | SpilledRows:
     """The rows of a system as a Parquet file, in memory or spilled as they are."""
-    return rows if isinstance(rows, SpilledRows) else file_of(rows, schema)
+    return rows if isinstance(rows, SpilledRows) else encoded(rows, schema)
 
 
-def file_of(rows: Rows, schema: pa.Schema) -> pa.Buffer:
+def file_of(rows: Rows | FiledRows, schema: pa.Schema) -> pa.Buffer:
     """The rows of a system as a Parquet file."""
     return encoded(_read(rows), schema)
 
 
-def _read(rows: Rows) -> pa.Table | pa.Buffer:
+def _read(rows: Rows | FiledRows) -> pa.Table | pa.Buffer:
     return rows.read() if isinstance(rows, SpilledRows | FiledRows) else rows
 
 
