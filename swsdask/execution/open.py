@@ -29,7 +29,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from multiprocessing import current_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
@@ -148,11 +148,6 @@ def for_systems(
         return executor
     if n_systems < MANY or place is None or cores() == 1 or not _main_can_be_imported():
         return executor
-    from swsdask.execution import fork_server
-
-    # The process that workers are forked from begins while this one imports Dask.
-    with suppress(OSError):
-        fork_server.start()
     from swsdask.execution.clusters import most_workers
 
     workers = most_workers()

@@ -216,7 +216,9 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
     data = []
     rows_of = rows_by(points, "system")
     for system in marks:
-        own = rows_of.get(system, points.slice(0, 0))
+        if system not in rows_of:
+            continue
+        own = rows_of[system]
         curve = frame.curve(own["threshold"], own["x"], own["y"], limit)
         if not len(curve.x):
             continue
