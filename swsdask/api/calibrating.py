@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.api.calibration_maps import MEASURES, AffineMap, Calibration, CalibrationMethod, StepMap, fit
 from swsdask.api.manifest import manifest_of
@@ -27,8 +29,8 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unsee
 from swsdask.execution.open import working
 from swsdask.formats.find import RUNS, AnyFormat, Format, expect, find_runs
 from swsdask.formats.runs.encoding import Encoding, read_encoding
-from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.write import rewrite_table, stays_table, system_to_add, write_lists, writer_of
+from swsdask.formats.runs.read import RunFile, read_run
+from swsdask.formats.runs.write import in_system, rewrite_table, stays_table, system_to_add, write_lists, writer_of
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.xml_stream import read_elements
 from swsdask.measures import select
@@ -201,12 +203,12 @@ def _rewrite(run: _Run, how: _Application) -> None:
     """Write a table that stays a table beside its target: it keeps its columns and digits."""
     system = system_to_add(run.source, run.target)
 
-    def anew(scores: F64) -> dict[str, list[str]]:
+    def anew(scores: F64) -> dict[str, pa.StringArray]:
         mapped = how.score_map(scores)
-        values = {"score": [repr(score) for score in mapped.tolist()]}
+        values = {"score": pa.array(mapped).cast(pa.string())}
         if how.threshold is not None:
-            values["decision"] = ["YES" if accepted else "NO" for accepted in (mapped >= how.threshold).tolist()]
-        return values if system is None else {**values, "system": [system] * len(scores)}
+            values["decision"] = pc.if_else(pa.array(mapped >= how.threshold), "YES", "NO")
+        return {**values, **in_system(system, scores)}
 
     rewrite_table(run.source, run.beside, anew)
 
@@ -397,7 +399,8 @@ def apply_calibration(
     if progress is not None:
         progress.begin("writing calibrated runs", 0)
     encoding = read_encoding(frame_shift, negate_scores, segments)
-    with working(chosen, executor, 0, progress) as workers:
+    rows_about = sum(RunFile(file).rows_about for file in files)
+    with working(chosen, executor, rows_about, progress) as workers:
         return apply_to_runs(
             fitted.map, files, os.fspath(out), None if keep_decisions else threshold, encoding, workers
         )

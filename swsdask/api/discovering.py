@@ -20,7 +20,7 @@ from swsdask.formats.discovery import CorpusTables
 from swsdask.measures.names import as_names
 from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
-from swsdask.model.results import Result, note_lines
+from swsdask.model.results import Note, Result, note_lines
 from swsdask.places.reading import Location
 from swsdask.scoring.rounds import Found, ResultTables, score_systems
 
@@ -128,7 +128,8 @@ def discover(
         workers.check(inputs.places)
         request = _Requested(names, families, settled.settings.engine.rows_per_task)
         tables, placed = _score(inputs.systems, corpus, request, workers, progress)
-        beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes)
+        of_systems = {system: (*placed[system].notes, *own) for system, own in tables.notes.items()}
+        beside = circumstances(began, workers, inputs.verification, settled.overridden, of_systems)
     runs = {each.system: placed[each.system].run for each in inputs.systems}
     examples = {each.system: tables.observed[each.system] for each in inputs.systems}
     phones_file = os.path.basename(inputs.tables.files.phones)
@@ -138,7 +139,7 @@ def discover(
         curve_rows=tables.curves,
         overall=tables.overall,
         manifest={**manifest, "classes": examples, **beside},
-        notes=(*notes, *(note for system in runs for note in placed[system].notes), *note_lines(tables.notes)),
+        notes=(*notes, *note_lines(of_systems)),
     )
 
 
@@ -160,7 +161,7 @@ class _Requested(NamedTuple):
 class _Placed(NamedTuple):
     """The outcome of placing a system's fragments: notes, and its entry in the manifest."""
 
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     run: dict[str, object]
 
 
@@ -198,7 +199,7 @@ def _place(system: UnreadSystem, corpus: Corpus) -> tuple[Discovered, _Placed]:
     """Read a system, and place its fragments."""
     fragments = system.read(corpus)
     found = locate(fragments, corpus)
-    notes = (*(f"{system.system}: {note}" for note in fragments.notes), *fragment_notes(found, corpus))
+    notes = (*fragments.notes, *fragment_notes(found, corpus))
     return found, _Placed(notes, discovery_provenance(system.source, fragments, found, corpus))
 
 
@@ -265,10 +266,12 @@ def plan_discovery(
         *corpus.notes,
         *word_notes(corpus),
     ]
+    notes = {}
     for each in inputs.systems:
         found, said = _place(each, corpus)
         lines.append(f"{each.system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
-        lines.extend(said.notes)
+        notes[each.system] = said.notes
+    lines.extend(note_lines(notes))
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
 
 

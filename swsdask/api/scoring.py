@@ -333,8 +333,7 @@ def _unlisted(references: Iterable[tuple[Reference, Sequence[Run]]]) -> Iterator
     for reference, runs in references:
         left_out = int((~reference.conditions[0].all_queries).sum())
         if left_out:
-            said = "Left out because the run does not list them: "
-            note = Note(f"{said}{counted(left_out, 'queries')}.", f"{said}{{}} queries.", left_out)
+            note = Note.of_count("Left out because the run does not list them: ", left_out, "queries", ".")
             yield from ((run.system, note) for run in runs)
 
 

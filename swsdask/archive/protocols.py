@@ -131,13 +131,9 @@ def _notes(run: Run, settings: EvaluationSettings) -> Iterator[Note]:
     if run.unknown_documents:
         yield _unknown(fate, "in documents that the evaluation does not know", run.unknown_documents)
     if elsewhere and settings.compat != "mediaeval":
-        yield _count(fate, elsewhere, "detections", "outside the evaluated excerpts.")
+        yield Note.of_count(f"{fate}: ", elsewhere, "detections", " outside the evaluated excerpts.")
     if run.rounded:
-        yield _count("rounded", run.rounded, "times", "finer than 0.1 ms.")
-
-
-def _count(fate: str, number: int, things: str, which: str) -> Note:
-    return Note(f"{fate}: {counted(number, things)} {which}", f"{fate}: {{}} {things} {which}", number)
+        yield Note.of_count("rounded: ", run.rounded, "times", " finer than 0.1 ms.")
 
 
 def _unknown(fate: str, which: str, rows: Mapping[str, int]) -> Note:

@@ -39,6 +39,7 @@ from swsdask.archive.stored_tables import REMEDY, StoredFile, digest
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
+from swsdask.places.reading import ARCHIVED
 
 FORMAT_VERSION = 3
 IN_ONE_TABLE = 2
@@ -56,7 +57,6 @@ TABLES = "tables"
 DETECTION_FILES = "detections"
 KEPT = "kept"
 
-_MANIFEST = re.compile(r"manifest-(\d{8})\.json")
 _WRITER = re.compile(r"-([0-9a-f]{16})[0-9a-f]{16}\.parquet$|^temporary/([0-9a-f]{16})/")
 _OWN_HASH = "hash"
 
@@ -87,7 +87,7 @@ def manifest_name(version: int) -> str:
 
 def manifest_version(name: str) -> int | None:
     """The version whose manifest a file is, or None."""
-    found = _MANIFEST.fullmatch(name)
+    found = ARCHIVED.fullmatch(name)
     return int(found[1]) if found else None
 
 

@@ -22,7 +22,7 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
-from swsdask.model.errors import counted, listed, one_line
+from swsdask.model.errors import FEW, counted, listed, one_line
 
 if TYPE_CHECKING:
     from swsdask.api.calibrating import Applied
@@ -248,9 +248,9 @@ def _print_applied(held: Calibration, done: list[Applied]) -> None:
             click.echo(f"  rounded: {counted(run.rounded, 'times')} finer than 0.1 ms")
         if run.ignored:
             click.echo(f"  not written: the columns {run.ignored}")
-        others = [system for system in run.systems if system != held.fitted_on.system]
-        if others:
-            click.echo(f"  fitted on {held.fitted_on.system}, applied to {listed(others)}")
+    others = [system for run in done for system in run.systems if system != held.fitted_on.system]
+    if others:
+        click.echo(f"fitted on {held.fitted_on.system}, applied to {listed(others, FEW)}")
     if isinstance(held.fitted_on.impute, float):
         mapped = float(held(held.fitted_on.impute))
         click.echo(

@@ -32,7 +32,7 @@ after its onset, and any number of fields but three, are format errors in every 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import fields
 from functools import lru_cache, wraps
 from threading import Lock
@@ -50,7 +50,7 @@ from swsdask.discovery.placing import (
     note_unknown,
     numbers_of,
     parts_of_time,
-    rounding_note,
+    rounding_notes,
     rows_in_order,
     sorted_numbers,
     stretches_of,
@@ -70,6 +70,7 @@ from swsdask.model.discovery import (
     Tokens,
 )
 from swsdask.model.errors import MOST_KEPT, Problems, SettingsError, counted
+from swsdask.model.results import Note
 from swsdask.model.trials import I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND, id_fault
 
@@ -151,14 +152,11 @@ def build_corpus(
     )
 
 
-def _rounded_notes(tables: CorpusTables) -> list[str]:
-    notes = []
+def _rounded_notes(tables: CorpusTables) -> Iterator[str]:
     for field in fields(tables):
         table = getattr(tables, field.name)
-        note = rounding_note(table, getattr(tables.files, field.name)) if isinstance(table, pa.Table) else None
-        if note:
-            notes.append(note)
-    return notes
+        if isinstance(table, pa.Table):
+            yield from (f"{getattr(tables.files, field.name)}: {note.text}" for note in rounding_notes(table))
 
 
 def _words(
@@ -386,13 +384,11 @@ def kept_classes(file: ClassFile, definition: Definition, problems: Problems) ->
     return kept
 
 
-def _notes(file: ClassFile, definition: Definition) -> list[str]:
-    notes = []
-    if note := rounding_note(file.fragments, file.url):
-        notes.append(note)
+def _notes(file: ClassFile, definition: Definition) -> Iterator[Note]:
+    yield from rounding_notes(file.fragments)
     if definition == "tdev2" and not file.ends_blank:
-        notes.append(f"{file.url}: no empty line at the end; the tool tdev2 refuses the file.")
-    return notes
+        text = "no empty line at the end; the tool tdev2 refuses the file."
+        yield Note(text, text)
 
 
 def check_together(

@@ -44,7 +44,7 @@ Numbers named "n_..." are counts: they are summed over folds and have no spread.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +65,7 @@ from swsdask.model.discovery import (
     Tokens,
 )
 from swsdask.model.errors import Problems, counted
+from swsdask.model.results import Note
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
 
@@ -148,10 +149,11 @@ def note_unknown(table: pa.Table, file: I32, url: str, problems: Problems) -> No
         )
 
 
-def rounding_note(table: pa.Table, url: str) -> str | None:
-    """A note on the times of a table that were finer than a tick; None if there were none."""
+def rounding_notes(table: pa.Table) -> Iterator[Note]:
+    """A note on the times of a table that were finer than a tick, if there were any."""
     rounded = int((table.schema.metadata or {}).get(b"rounded", 0))
-    return f"{url}: {counted(rounded, 'times')} finer than 0.1 ms rounded." if rounded else None
+    if rounded:
+        yield Note.of_count("", rounded, "times", " finer than 0.1 ms rounded.")
 
 
 def folds_of(file: I32, start: I32, end: I32, fold_sets: Sequence[Folds]) -> I16:

@@ -403,23 +403,25 @@ def word_notes(corpus: Corpus) -> Iterator[str]:
     """The number of words that are in no fold."""
     words = corpus.words
     for folds, fold in zip(corpus.folds, folds_of(words.file, words.start, words.end, corpus.folds), strict=True):
-        yield from _outside(folds.condition, fold, "words")
+        yield from (note.text for note in _outside(folds.condition, fold, "words"))
 
 
-def fragment_notes(discovered: Discovered, corpus: Corpus) -> Iterator[str]:
+def fragment_notes(discovered: Discovered, corpus: Corpus) -> Iterator[Note]:
     """The numbers of fragments that were dropped, clipped, without phones or in no fold."""
     for reason, count in discovered.dropped.items():
-        yield f"{discovered.system}: {counted(count, 'fragments')} dropped: {reason}."
+        yield Note.of_count("", count, "fragments", f" dropped: {reason}.")
     if discovered.clipped:
-        yield f"{discovered.system}: {counted(discovered.clipped, 'fragments')} clipped to the stretches of speech."
+        yield Note.of_count("", discovered.clipped, "fragments", " clipped to the stretches of speech.")
     silent = int(np.count_nonzero(discovered.first == discovered.last))
     if silent:
-        yield f"{discovered.system}: {counted(silent, 'fragments')} without phones."
+        yield Note.of_count("", silent, "fragments", " without phones.")
     for folds, fold in zip(corpus.folds, discovered.fold, strict=True):
-        yield from _outside(f"{discovered.system}: {folds.condition}", fold, "fragments")
+        yield from _outside(folds.condition, fold, "fragments")
 
 
-def _outside(where: str, fold: I16, things: str) -> Iterator[str]:
+def _outside(condition: str, fold: I16, things: str) -> Iterator[Note]:
     outside = int(np.count_nonzero(fold == NO_FOLD))
     if outside:
-        yield f"{where}: {outside:,} of {counted(len(fold), things)} left out: not inside one stretch of a fold."
+        why = "left out: not inside one stretch of a fold."
+        text = f"{condition}: {outside:,} of {counted(len(fold), things)} {why}"
+        yield Note(text, f"{condition}: {{}} {things} {why}", outside)

@@ -27,7 +27,7 @@ from swsdask.formats.values import is_number, shown, system_of_file
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Resources
-from swsdask.places.reading import before_query, file_system, is_file, is_folder, is_local, storage_fault
+from swsdask.places.reading import ARCHIVED, before_query, file_system, is_file, is_folder, is_local, storage_fault
 
 
 class Format(Enum):
@@ -270,7 +270,7 @@ def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
 
 def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list[str]:
     """The runs in a folder, sorted; what `find_runs` raises of its files is added to `problems`."""
-    files = files_in(folder)
+    files = _unarchived(folder)
     of_reference = {file for candidates in tables_in(files).values() for file in candidates}
     files = [file for file in files if file not in of_reference]
     recognised = set(known(files)) if known else set()
@@ -298,7 +298,7 @@ def find_classes(patterns: Iterable[str]) -> list[str]:
 
 def _classes_in(folder: str, problems: Problems) -> list[str]:
     found = []
-    for file in files_in(folder):
+    for file in _unarchived(folder):
         with noted(problems):
             if sniff(file) is Format.CLASSES:
                 found.append(file)
@@ -391,6 +391,16 @@ def _fault(url: str, kind: Format, candidates: list[str]) -> Problem:
 def _twice(url: str, kind: str, candidates: list[str], otherwise: str = "") -> Problem:
     expected = f"one file in the folder that is {kind}"
     return Problem(url, None, expected, ", ".join(candidates), f"Leave one of them{otherwise}.")
+
+
+def _unarchived(folder: str) -> list[str]:
+    """The files of a folder, as `files_in`. Raises `InputError` if it is an archive, whose files are its own."""
+    files = files_in(folder)
+    manifest = next((name for file in files if ARCHIVED.fullmatch(name := file.rsplit("/", 1)[-1])), None)
+    if manifest is not None:
+        remedy = "Name the files that were ingested, or the archive where a reference is expected."
+        raise InputError(Problem(folder, None, "a folder of files", f"an archive ({manifest})", remedy))
+    return files
 
 
 def files_in(url: str) -> list[str]:

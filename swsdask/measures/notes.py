@@ -93,8 +93,7 @@ def _duplicates(scored: Scored) -> Iterator[Note]:
         "first": ("Rankings leave out", f"behind the first one of a {trial} in the run's files."),
         "false-positive": ("Rankings count as false alarms", f"beside the best one of a {trial}."),
     }[str(scored.reference.ranking.duplicates)]
-    further = scored[EventHits].further
-    yield Note(f"{what} {counted(further, 'detections')} {which}", f"{what} {{}} detections {which}", further)
+    yield Note.of_count(f"{what} ", scored[EventHits].further, "detections", f" {which}")
 
 
 def _undecided(counts: Counts) -> Iterator[Note]:

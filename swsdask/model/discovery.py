@@ -20,6 +20,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from swsdask.model.measures import Description
+from swsdask.model.results import Note
 from swsdask.model.trials import I16, I32, I64, Bool
 
 Definition = Literal["document", "tde2015", "tdev2"]
@@ -145,7 +146,7 @@ class Fragments:
     start: I32
     end: I32
     dropped: dict[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __len__(self) -> int:
         return len(self.cluster)

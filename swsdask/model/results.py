@@ -94,6 +94,11 @@ class Note(NamedTuple):
     summary: str
     number: int | None = None
 
+    @classmethod
+    def of_count(cls, before: str, number: int, things: str, after: str) -> Self:
+        """A sentence with a number of things, such as "queries": of many systems the line says their sum."""
+        return cls(f"{before}{counted(number, things)}{after}", f"{before}{{}} {things}{after}", number)
+
 
 FEW_SYSTEMS = 3
 """A note that holds for at most this many systems is repeated for each; one that holds for more is one line."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import select
 import stat
 import tempfile
@@ -44,6 +45,8 @@ Location = str | os.PathLike[str]
 """A path or a URL."""
 
 _LOCAL = "file://"
+ARCHIVED = re.compile(r"manifest-(\d{8})\.json")
+"""The name of a file that makes its folder an archive: the manifest of a version, see `archive.versions`."""
 
 
 def is_local(place: str) -> bool:

@@ -37,7 +37,7 @@ from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.measure import Population, Scored, ratio
 from swsdask.model.comparison import EVENTS, WORST_QUERIES, Errors
 from swsdask.model.errors import InputError, Problem, counted
-from swsdask.model.results import ALIGNMENT
+from swsdask.model.results import ALIGNMENT, Note, note_lines
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
@@ -354,9 +354,10 @@ class _Occurrences:
 class _OfSystem(NamedTuple):
     """The rows of one system in both tables, notes, and the beta of its costs."""
 
+    system: str
     queries: list[tuple[object, ...]]
     events: list[tuple[object, ...]]
-    notes: list[str]
+    notes: list[Note]
     beta: float
 
 
@@ -374,9 +375,10 @@ class WorstQueries:
 
     def observe(self, system: str, scored: Scored) -> _OfSystem:
         """Take those of a system, in every condition."""
-        found = _OfSystem([], [], [], scored.weights.beta)
+        found = _OfSystem(system, [], [], [], scored.weights.beta)
         if not scored[Counts].has_decisions:
-            found.notes.append(f"{system}: trials without a decision count as accepted.")
+            text = "trials without a decision count as accepted."
+            found.notes.append(Note(text, text))
         missed = np.ones(len(targets_of(scored.reference).query), np.bool_)
         missed[scored[FoundTargets].target] = False
         for population in scored.populations:
@@ -394,9 +396,9 @@ class WorstQueries:
         targets, occurrences = targets_of(reference), _Occurrences.of(reference)
         group = reference.group_of_occurrence
         missed = missed & condition.groups[reference.group_of_document[targets.document] if group is None else group]
-        where = system if condition.name == ALL else f"{system}, {condition.name}"
+        where = "" if condition.name == ALL else f"{condition.name}: "
         if len(listed) > self._n_queries:
-            found.notes.append(f"{where}: {counted(len(listed) - self._n_queries, 'further queries')} not listed.")
+            found.notes.append(Note.of_count(where, len(listed) - self._n_queries, "further queries", " not listed."))
         for rank, query in enumerate(listed[: self._n_queries], 1):
             wrong = list(self._false_alarms(query, scored, condition.groups, occurrences))
             confused = Counter(name for row in wrong for name in row[-1])
@@ -438,7 +440,8 @@ class WorstQueries:
             )
         ]
         beta = found[-1].beta if found else math.nan
-        return Errors(tables[0], tables[1], tuple(note for each in found for note in each.notes), signature, beta)
+        notes = note_lines({each.system: each.notes for each in found})
+        return Errors(tables[0], tables[1], tuple(notes), signature, beta)
 
 
 def _misses(query: int, reference: Reference, targets: Targets, missed: np.ndarray) -> Iterator[Event]:

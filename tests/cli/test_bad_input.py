@@ -191,3 +191,14 @@ def test_what_is_no_regular_file_is_not_read_in_results(swsdask: Call, files: Fi
         refused(swsdask("report", out), f"{name}: expected a regular file; found a device or a pipe")
         (out / name).unlink()
         (out / name).write_bytes(kept)
+
+
+def test_an_archive_is_no_folder_of_runs(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    assert swsdask("ingest", archive, files.reference, files.run).code == 0
+    for command in (
+        ("score", files.reference, archive),
+        ("ingest", tmp_path / "other", files.reference, archive),
+        ("calibrate", archive, "--on", files.reference),
+    ):
+        refused(swsdask(*command), f"{archive}: expected a folder of files; found an archive (manifest-00000001.json)")

@@ -346,6 +346,17 @@ def test_what_no_fold_has_and_what_has_no_phones_is_told(swsdask: Call, folder: 
     assert "not inside" not in swsdask(*given).out
 
 
+@pytest.mark.parametrize("how", [(), ("--dry-run",)])
+def test_a_note_that_holds_for_many_systems_is_one_line(swsdask: Call, folder: Path, how: tuple[str, ...]) -> None:
+    for number in range(5):
+        silent = "".join(f"Class {each}\nf2 0.{each} 0.{each + 1}\n\n" for each in range(3, 3 + number))
+        (folder / f"s{number}.classes").write_text(f"{CLASSES}{silent}")
+    outcome = swsdask("discover", *sorted(folder.glob("s*.classes")), *corpus(folder), *how)
+    assert outcome.code == 0, outcome.err
+    told = [line.removeprefix("Note: ") for line in outcome.out.splitlines() if "without phones" in line]
+    assert told == ["4 of 5 systems (s1, s2, s3 and 1 more), together: 10 fragments without phones."]
+
+
 def test_nothing_to_find_is_no_class_file(swsdask: Call, tmp_path: Path) -> None:
     outcome = swsdask("simulate", "discovery", "--out", tmp_path, "--phones", "1")
     assert outcome.code == 2

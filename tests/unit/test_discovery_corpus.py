@@ -216,7 +216,7 @@ def test_fragments_are_sorted_within_classes(make: Make, tmp_path: Path, definit
     assert found.dropped == {}
     for column in (found.cluster, found.file, found.start, found.end):
         assert column.dtype == np.int32
-    refused = [note for note in found.notes if "no empty line at the end; the tool tdev2 refuses" in note]
+    refused = [note for note in found.notes if "no empty line at the end; the tool tdev2 refuses" in note.text]
     assert len(refused) == (definition == "tdev2")
 
 
@@ -268,7 +268,7 @@ def test_rounded_times_of_fragments_are_told(make: Make, tmp_path: Path) -> None
     path = tmp_path / "x"
     path.write_text("Class 1\nf 0.00001 1.00001\n\n")
     found = read_fragments(str(path), make("document"))
-    assert [note.rsplit("/", 1)[-1] for note in found.notes] == ["x: 2 times finer than 0.1 ms rounded."]
+    assert [note.text for note in found.notes] == ["2 times finer than 0.1 ms rounded."]
 
 
 def test_names_of_systems(make: Make, tmp_path: Path) -> None:

@@ -14,16 +14,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
+from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from swsdask.formats.files import COMPRESSED_ENDINGS, Lines, read_lines, writing
+from swsdask.formats.files import COMPRESSED_ENDINGS, read_lines, writing
 from swsdask.formats.find import RUNS, Format, expect
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.encoding import Encoding
@@ -38,7 +40,7 @@ from swsdask.model.units import AUDIO_EXTENSIONS, TICKS_PER_SECOND, document_id
 from swsdask.places.reading import is_folder, is_local, parted
 from swsdask.places.writing import together
 
-Change = Callable[[F64], Mapping[str, Sequence[str]]]
+NewValues = Callable[[F64], Mapping[str, pa.StringArray]]
 """From the scores of rows to new values of columns; columns that the table lacks are added after the others."""
 
 _TABLE = re.compile(r"\.(?:(tsv)|csv)(\.gz|\.zst)?$", re.IGNORECASE)
@@ -63,8 +65,8 @@ def system_to_add(source: str, target: str) -> str | None:
     return None if "system" in columns or system_of_file(target) == name else name
 
 
-def rewrite_table(source: str, target: str, change: Change, *, harmless: bool = False) -> None:
-    """Write a table in text, which has been read without a problem, at another place with what `change` gives.
+def rewrite_table(source: str, target: str, new_values: NewValues, *, harmless: bool = False) -> None:
+    """Write a table in text, which has been read without a problem, at another place with new values.
 
     `harmless`: see `without_formula`. The name of the target determines the delimiter and the compression. Raises
     `InputError` if it cannot be written.
@@ -74,24 +76,75 @@ def rewrite_table(source: str, target: str, change: Change, *, harmless: bool = 
     first = next(blocks)
     delimiter, names, rest = first_line(first)
     columns, _ = choose_columns(names)
-    added = [name for name in change(np.zeros(0)) if name not in columns]
+    added = [name for name in new_values(np.zeros(0)) if name not in columns]
     places = {**columns, **{name: len(names) + number for number, name in enumerate(added)}}
+    rewriting = Rewriting(delimiter, to, len(names), len(added), places, new_values, harmless)
     head = first.data.decode().partition("\n")[0]
     with writing(target) as sink:
-        sink.write(_line([*_values(head, delimiter), *added], head, to, harmless))
-        for block in _chained(rest, blocks):
-            lines = [line for line in block.data.decode().split("\n") if line.strip(f'\r "{delimiter}')]
-            rows = [[*_values(line, delimiter), *[""] * len(added)] for line in lines]
-            scores = np.array([float(_plain(row[places["score"]])) for row in rows], np.float64)
-            for name, texts in change(scores).items():
-                for row, text in zip(rows, texts, strict=True):
-                    row[places[name]] = f'"{text}"' if row[places[name]].startswith('"') else text
-            sink.write(b"".join(_line(row, line, to, harmless) for row, line in zip(rows, lines, strict=True)))
+        sink.write(rewriting.line([*_values(head, delimiter), *added], head))
+        for block in chain((rest,), blocks):
+            text = rewriting.in_columns(block.data)
+            sink.write(rewriting.line_by_line(block.data) if text is None else text)
 
 
-def _chained(rest: Lines, blocks: Iterator[Lines]) -> Iterator[Lines]:
-    yield rest
-    yield from blocks
+class Rewriting(NamedTuple):
+    """How the lines of a table become those of another.
+
+    The table has `width` columns, to which `n_added` are added; `places` has the numbers of the columns by name.
+    """
+
+    delimiter: str
+    to: str
+    width: int
+    n_added: int
+    places: Mapping[str, int]
+    new_values: NewValues
+    harmless: bool
+
+    def in_columns(self, data: bytes) -> bytes | None:
+        """Rewrite lines, whole columns at a time; None if some have quotes or need them, or are not ordinary."""
+        quotes = b'"' in data or (self.to != self.delimiter and self.to.encode() in data)
+        if self.harmless or quotes or b"\r" in data:
+            return None
+        names = [str(number) for number in range(self.width)]
+        try:
+            table = pa_csv.read_csv(
+                pa.py_buffer(data),
+                pa_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(data) + 1),
+                pa_csv.ParseOptions(delimiter=self.delimiter, quote_char=False),
+                pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
+            )
+            columns = next(iter(table.combine_chunks().to_batches()), None)
+            if columns is None:
+                return None
+            scores = columns[self.places["score"]].cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
+            return None
+        new = {self.places[name]: texts for name, texts in self.new_values(scores).items()}
+        if any(pc.any(pc.match_substring_regex(texts, f'["{self.to}]')).as_py() for texts in new.values()):
+            return None
+        both = (new[place] if place in new else columns[place] for place in range(self.width + self.n_added))
+        lines = pc.binary_join_element_wise(*both, self.to)
+        (text,) = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "\n")
+        return memoryview(text.as_buffer()).tobytes() + b"\n"
+
+    def line_by_line(self, data: bytes) -> bytes:
+        """Rewrite any lines; blank ones are left out."""
+        lines = [line for line in data.decode().split("\n") if line.strip(f'\r "{self.delimiter}')]
+        rows = [[*_values(line, self.delimiter), *[""] * self.n_added] for line in lines]
+        scores = np.array([float(_plain(row[self.places["score"]])) for row in rows], np.float64)
+        for name, texts in self.new_values(scores).items():
+            place = self.places[name]
+            for row, text in zip(rows, texts.to_pylist(), strict=True):
+                row[place] = f'"{text}"' if row[place].startswith('"') else text
+        return b"".join(self.line(row, line) for row, line in zip(rows, lines, strict=True))
+
+    def line(self, values: Sequence[str], source: str) -> bytes:
+        """Values as a line with the same ending as their source."""
+        if self.harmless:
+            values = [value if (safe := without_formula(_plain(value))) == _plain(value) else safe for value in values]
+        text = self.to.join(value if value.startswith('"') else quoted(value, self.to) for value in values)
+        return f"{text}\r\n".encode() if source.endswith("\r") else f"{text}\n".encode()
 
 
 def _values(line: str, delimiter: str) -> list[str]:
@@ -104,14 +157,6 @@ def _values(line: str, delimiter: str) -> list[str]:
 
 def _plain(value: str) -> str:
     return value[1:-1].replace('""', '"') if value.startswith('"') else value
-
-
-def _line(values: Sequence[str], source: str, delimiter: str, harmless: bool) -> bytes:
-    """Values as a line with the same ending as their source."""
-    if harmless:
-        values = [value if (safe := without_formula(_plain(value))) == _plain(value) else safe for value in values]
-    text = delimiter.join(value if value.startswith('"') else quoted(value, delimiter) for value in values)
-    return f"{text}\r\n".encode() if source.endswith("\r") else f"{text}\n".encode()
 
 
 def quoted(text: str, delimiter: str) -> str:
@@ -272,12 +317,15 @@ def convert(
         unfinished = str(hidden / name)
         if reader is None and not encoding and stays_table(source, target):
             added = system or system_to_add(source, target)
-            rewrite_table(
-                source, unfinished, lambda scores: {"system": [added] * len(scores)} if added else {}, harmless=harmless
-            )
+            rewrite_table(source, unfinished, partial(in_system, added), harmless=harmless)
         else:
             write(read(problems), unfinished)
     return rows
+
+
+def in_system(system: str | None, scores: F64) -> dict[str, pa.StringArray]:
+    """The values of a column that has the name of the system; none if the table keeps what it has."""
+    return {} if system is None else {"system": pa.repeat(system, len(scores))}
 
 
 def writer_of(target: str) -> Callable[[Iterable[RunPiece], str], None]:
