@@ -519,16 +519,22 @@ def distinct_headings(measures: Sequence[str]) -> list[str]:
 def written(measure: str, value: float) -> str:
     """A number with the digits of its measure; a dash where it is not defined. Beyond `_LONG` six digits are enough.
 
+    A small rate, of false alarms, that would be only zeros has three digits.
+
     Examples
     --------
     >>> written("atwv", 0.55911), written("p_fa", 0.0000123), written("mtwv", float("nan"))
     ('0.5591', '0.000012', '-')
+    >>> written("p_fa", 0.000000123), written("p_fa", 0.0)
+    ('1.23e-07', '0.000000')
     """
     if math.isnan(value):
         return "-"
     digits = describe(measure).digits
-    short = digits is None or (digits > 0 and abs(value) >= _LONG)
-    return f"{value:.6g}" if short else f"{value:,.{digits}f}"
+    size = abs(value)
+    if digits is None or (digits > 0 and size >= _LONG):
+        return f"{value:.6g}"
+    return f"{value:.3g}" if digits == _RARE and 0.0 < size < 0.5 * 10.0**-digits else f"{value:,.{digits}f}"
 
 
 def better(measure: str) -> int:

@@ -122,8 +122,9 @@ def note_lines(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
                 yield f"{system}: {note.text}"
             elif note.summary not in said:
                 said.add(note.summary)
-                every = f"{len(who)} of {len(notes)} systems ({listed(who, FEW_SYSTEMS)})"
-                line = "all systems" if len(who) == len(notes) else every
+                every = "both systems" if len(notes) == 2 else f"all {len(notes)} systems"
+                some = f"{len(who)} of {len(notes)} systems ({listed(who, FEW_SYSTEMS)})"
+                line = every if len(who) == len(notes) else some
                 if same or note.number is None:
                     yield f"{line}: {note.text if same else note.summary}"
                 else:

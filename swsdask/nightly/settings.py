@@ -22,8 +22,11 @@ from swsdask.places.reading import is_local, joined, local_path, parted, read_sm
 
 Text = Annotated[str, Field(min_length=1)]
 
-_REFERENCE = ("ecf", "rttm", "queries")
-_PLACES = ("archive", "out", "reference", *_REFERENCE)
+_FILES_OF_NIST = {"ecf", "rttm", "queries"}
+_TABLES = {"documents", "occurrences"}
+_OF_QUERIES = ("lexicon", "vocabulary")
+_REFERENCE = ("reference", "ecf", "rttm", "queries", "documents", "occurrences", *_OF_QUERIES)
+_PLACES = ("archive", "out", *_REFERENCE)
 _FILES = (".json", ".toml")
 """The suffixes of files that may name a cluster; other names are words or addresses."""
 
@@ -42,6 +45,10 @@ class NightlyEvaluation(BaseModel):
     ecf: Text | None = None
     rttm: Text | None = None
     queries: Text | None = None
+    documents: Text | None = None
+    occurrences: Text | None = None
+    lexicon: Text | None = None
+    vocabulary: Text | None = None
     preset: Text | None = None
     compat: Text | None = None
     settings: TomlTable = {}
@@ -75,9 +82,12 @@ class NightlyEvaluation(BaseModel):
 
     @model_validator(mode="after")
     def _one_reference(self) -> Self:
-        given = [name for name in _REFERENCE if getattr(self, name) is not None]
-        if (self.reference is None) == (not given) or (given and len(given) < len(_REFERENCE)):
-            raise ValueError("expected reference, or all three of ecf, rttm and queries")
+        given = self.reference_places.keys() - _OF_QUERIES
+        in_tables = given - {"queries"} == _TABLES
+        if not in_tables and given not in ({"reference"}, _FILES_OF_NIST):
+            raise ValueError("expected reference, all three of ecf, rttm and queries, or documents and occurrences")
+        if in_tables and any(getattr(self, name) is not None for name in _OF_QUERIES):
+            raise ValueError("lexicon and vocabulary go with NIST's files: give attributes as columns of the queries")
         return self
 
     @property
@@ -94,7 +104,7 @@ class NightlyEvaluation(BaseModel):
     @property
     def reference_places(self) -> dict[str, Any]:
         """The places of the reference, as the arguments of `ingest`."""
-        named = {name: getattr(self, name) for name in ("reference", *_REFERENCE)}
+        named = {name: getattr(self, name) for name in _REFERENCE}
         return {name: place for name, place in named.items() if place is not None}
 
     @property

@@ -22,7 +22,7 @@ from functools import cache
 from swsdask import __version__
 from swsdask.api.archives import ingest
 from swsdask.api.manifest import signatures_of
-from swsdask.api.opening import Evaluation, reference_files
+from swsdask.api.opening import Evaluation, given_tables, reference_files
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import given_runs, with_runs
 from swsdask.api.scoring import requested
@@ -209,10 +209,12 @@ def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool
 
     A file that is given by its own name is looked for when the reference is read (`_read`).
     """
-    places = job.reference_places
-    return known is not None and known.has_reference(
-        reference_files(places.get("reference"), places.get("ecf"), places.get("rttm"), places.get("queries"))
-    )
+    if known is None:
+        return False
+    if job.documents is not None:
+        return known.has_reference(given_tables(job.documents, job.occurrences, job.queries, ()))
+    named = (job.reference, job.ecf, job.rttm, job.queries, job.lexicon, job.vocabulary)
+    return known.has_reference(reference_files(*named))
 
 
 def _unread(news: Sequence[Arrived], known: KnownSources | None, past: History) -> list[Arrived]:

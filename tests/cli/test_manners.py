@@ -277,7 +277,7 @@ def test_what_is_so_for_all_systems_is_said_once(swsdask: Call, files: Files) ->
     undecided = files.write("other.kaldi.txt", "K1 a 1.1 1.9 0.9\n")
     outcome = swsdask("score", files.reference, f"one={files.run}", f"two={undecided}")
     assert outcome.out.count("MAP averages") == 1
-    assert "Note: all systems: MAP averages 2 queries; left out: 1 query without targets.\n" in outcome.out
+    assert "Note: both systems: MAP averages 2 queries; left out: 1 query without targets.\n" in outcome.out
     assert "Note: two: 1 of 1 trial without" in outcome.out
 
 

@@ -149,7 +149,7 @@ def test_queries_that_a_run_does_not_list(own_cases: Path, tmp_path: Path) -> No
     ):
         frame = result.scores[result.scores["query"].isna()]
         assert {system: rows["value"].tolist() for system, rows in frame.groupby("system")} == wanted
-        assert "all systems: Left out because the run does not list them: 2 queries." in result.notes
+        assert "both systems: Left out because the run does not list them: 2 queries." in result.notes
         assert "Left out of all averages: 1 query without target trials (K5)." in result.notes
     with pytest.raises(sws.SettingsError, match="the runs of table list no query"):
         sws.score(sws.open(**files, **asked), "atwv", runs={"table": str(tmp_path / "table.csv")})

@@ -457,6 +457,48 @@ def test_the_reference_is_read_again_only_when_its_files_changed(
         run_night(asked, DAY)
 
 
+WORDS = "query,document,start,duration\nk1,a,1,0.5\nk1,a,5,0.5\nk2,a,9,0.5\n"
+FOUND = "query,document,start,duration,score,decision\nk1,a,1,0.5,0.9,YES\nk2,a,9,0.5,0.2,NO\n"
+
+
+def test_a_reference_may_be_in_tables_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "durations.csv").write_text("document,duration\na,60\n")
+    (tmp_path / "words.csv").write_text(WORDS)
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox/mine.csv").write_text(FOUND)
+    for file in tmp_path.rglob("*.csv"):
+        os.utime(file, (1, 1))
+    named = 'documents = "durations.csv"\noccurrences = "words.csv"'
+    (tmp_path / "nightly.toml").write_text(FILE.replace('reference = "files"', named))
+    (asked,) = load_nightly(tmp_path / "nightly.toml").evaluation
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert [move.system for move in record.moves] == ["mine"]
+    assert sws.open(tmp_path / "archive").systems == ("mine",)
+    monkeypatch.setattr(write_archive, "read_reference", None)
+    assert run_night(asked, DAY).record is None
+    monkeypatch.undo()
+    (tmp_path / "words.csv").unlink()
+    with pytest.raises(InputError, match=r"words\.csv"):
+        run_night(asked, DAY)
+
+
+def test_a_lexicon_belongs_to_the_reference(three_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lexicon = three_nights / "lexicon.txt"
+    lexicon.write_text("word W ER D\n")
+    os.utime(lexicon, (1, 1))
+    place = three_nights / "lexicon.toml"
+    place.write_text(FILE.replace('out = "board"', 'out = "other"\nlexicon = "lexicon.txt"\nby = ["oov"]'))
+    (asked,) = load_nightly(place).evaluation
+    with pytest.raises(ArchiveError, match="differs in queries"):
+        run_night(asked, DAY)
+    shutil.rmtree(three_nights / "archive")
+    assert run_night(asked, DAY).record is not None
+    assert {"oov=true"} == set(sws.history(three_nights / "archive")["condition"]) - {"all"}
+    monkeypatch.setattr(write_archive, "read_reference", None)
+    assert run_night(asked, DAY).record is None
+
+
 def test_each_faulty_run_is_refused_alone_whatever_files_are_called(three_nights: Path) -> None:
     """In the first night: files whose names begin alike, and one whose problems hide those of the next."""
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
@@ -734,7 +776,10 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
         (("inbox =", "inbx ="), r"evaluation 'demo', inbx: unknown key. Nearest valid key: inbox"),
         (('out = "board"', ""), r"evaluation 'demo', out: expected a value; found none"),
         (("atwv drops", "atvw drops"), r"gates, gate 'atvw drops .*Nearest: atwv"),
-        (('reference = "files"', ""), r"expected reference, or all three of ecf, rttm and queries"),
+        (('reference = "files"', ""), r"expected reference, all three of ecf, rttm and queries, or documents and occ"),
+        (('reference = "files"', 'documents = "d.csv"'), r"expected reference, all three of ecf, rttm and queries, or"),
+        (("reference", 'documents = "d.csv"\noccurrences = "o.csv"\nreference'), r"expected reference, all three of"),
+        (('reference = "files"', 'documents = "d"\noccurrences = "o"\nlexicon = "l"'), r"lexicon and vocabulary go"),
         (('inbox = ["inbox"]', 'inbox = "inbox"'), r"inbox: .*found 'inbox'"),
         (("baseline", 'pattern = "(?P<who>.*)"\nbaseline'), r"pattern, expected the group"),
         (("[[evaluation]]", "[evaluation]"), r"evaluation"),

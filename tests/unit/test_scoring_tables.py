@@ -185,8 +185,8 @@ def test_notes_on_many_systems_are_one_line() -> None:
     undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
     some = "5 of 6 systems (u0, u1, u2 and 2 more)"
     assert [*note_lines(noted(3, 1, alike=True))] == [f"u{number}: 3 of 3 trials {undefined}" for number in range(3)]
-    assert [*note_lines(noted(4, 0, alike=True))] == [f"all systems: 3 of 3 trials {undefined}"]
-    assert [*note_lines(noted(4, 0, alike=False))] == [f"all systems, together: 6 trials {undefined}"]
+    assert [*note_lines(noted(4, 0, alike=True))] == [f"all 4 systems: 3 of 3 trials {undefined}"]
+    assert [*note_lines(noted(4, 0, alike=False))] == [f"all 4 systems, together: 6 trials {undefined}"]
     assert [*note_lines(noted(5, 1, alike=True))] == [f"{some}: 3 of 3 trials {undefined}"]
     apart = noted(5, 1, alike=False)
     assert [*note_lines(apart)] == [f"{some}, together: 7 trials {undefined}"]

@@ -88,7 +88,7 @@ def rewrite_table(source: str, target: str, new_values: NewValues, *, harmless: 
 
 
 class Rewriting(NamedTuple):
-    """How the lines of a table become those of another.
+    """The rewriting of the lines of a table into those of another.
 
     The table has `width` columns, to which `n_added` are added; `places` has the numbers of the columns by name.
     """

@@ -18,6 +18,8 @@
     if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
     const digits = faces.get(measure).digits;
     if (digits === null) return String(Number(x.toPrecision(6)));
+    const zeros = digits === 6 && x !== 0 && Math.abs(x) < 0.5 * 10 ** -digits;
+    if (zeros) return String(Number(x.toPrecision(3))).replace(/e-(\d)$/, "e-0$1");
     return x.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   };
 
