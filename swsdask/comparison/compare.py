@@ -30,11 +30,13 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates, Tasks
+from swsdask.comparison.paired import Tasks
+from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Failure, Resampling
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.measures import TABLE, better
 from swsdask.model.samples import SampleOfQueries
+from swsdask.model.trials import F64
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
@@ -226,16 +228,15 @@ def compare(
     comparison of many pairs, which may take minutes. Samples are resampled and pairs tested by the `executor`; None:
     here. Raises `SettingsError` for an unknown system, for two equal ones, and for a gate without values.
     """
-    systems = sorted(systems)
+    systems, gates = sorted(systems), list(gates)
     pairs = pairs or _pairs(systems, pair, baseline)
     if report is not None and len(pairs) >= MANY_PAIRS:
         measures = {measure for by_measure in samples.values() for measure in by_measure}
         report(f"comparing {counted(len(pairs), 'pairs')} by {counted(len(measures), 'measures')}")
     intervals: list[tuple[str, str, str, float, float, float, float]] = []
-    differences: list[tuple[object, ...]] = []
+    differences = [DIFFERENCES.empty_table()]
     notes: dict[tuple[str, str], list[str]] = {}
     values: dict[tuple[str, str], dict[str, float]] = {}
-    tested: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = {}
     for condition, by_measure in samples.items():
         draws = Draws(how, n_queries[condition], (n_documents or {}).get(condition, 0))
         tasks = Tasks(draws, executor)
@@ -258,12 +259,11 @@ def compare(
             own_notes += _left_out_notes(condition, measure, found.pairs)
             number = {key: n for n, key in enumerate(every)}
             tests = tasks.tested([*every.values()], [(number[pair.one], number[pair.other]) for pair in found.pairs])
-            rows = {(pair.a, pair.b): row for pair, row in zip(found.pairs, tests, strict=True)}
-            differences += [(*names, condition, measure, *row, p) for names, (row, p) in rows.items()]
+            differences.append(_of_pairs(found.pairs, condition, measure, *tests))
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
-            tested[condition, measure] = {names: (row.difference, p) for names, (row, p) in rows.items()}
-    failed = tuple(failures(gates, pairs, values, tested))
-    compared = Comparison(_table(intervals, INTERVALS), _table(differences, DIFFERENCES), how, (), signature, failed)
+    table = pa.concat_tables(differences)
+    failed = tuple(failures(gates, pairs, values, _by_pair(table) if gates else {}))
+    compared = Comparison(_table(intervals, INTERVALS), table, how, (), signature, failed)
     for place in compared.measures:
         notes[place] += _ties(compared, *place)
     return replace(compared, notes=tuple(chain.from_iterable(notes.values())))
@@ -373,6 +373,22 @@ def _ties(found: Comparison, condition: str, measure: str) -> list[str]:
         return []
     others = listed(tied.others, NAMED) or "none"
     return [f"{condition}, {measure}: best is {tied.best}; tied with it at level {found.how.level:g}: {others}."]
+
+
+def _of_pairs(pairs: Sequence[_Pair], condition: str, measure: str, rows: F64, p_adjusted: F64) -> pa.Table:
+    """The tests of pairs as rows of `DIFFERENCES`."""
+    names = [pa.array((pair.a for pair in pairs), pa.string()), pa.array((pair.b for pair in pairs), pa.string())]
+    same = [pa.repeat(name, len(pairs)) for name in (condition, measure)]
+    return pa.table([*names, *same, *map(pa.array, rows.T), pa.array(p_adjusted)], schema=DIFFERENCES)
+
+
+def _by_pair(table: pa.Table) -> dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]]:
+    """The differences, with their adjusted p values, by (condition, measure) and pair."""
+    found: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = defaultdict(dict)
+    named = ("condition", "measure", "a", "b", "difference", "p_adjusted")
+    for condition, measure, a, b, difference, p in zip(*(table[name].to_pylist() for name in named), strict=True):
+        found[condition, measure][a, b] = (difference, p)
+    return found
 
 
 def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:

@@ -1,18 +1,15 @@
-"""The tasks of a comparison: samples with their replicates, and tests of pairs of them.
+"""Samples of systems with their replicates, and the numbers by query of a result, of which samples are made.
 
-The numbers by query of a result are all that resampling of averages over queries needs.
-
-The samples of one system are a task, and so are the tests of some pairs. Tasks draw the weights themselves, from the
-seed alone, so that weights are made once in each process and never travel.
+The numbers by query are all that resampling of averages over queries needs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,22 +18,13 @@ import pyarrow.compute as pc
 from swsdask.comparison.significance import (
     DOCUMENTS,
     Exchanged,
-    MaxT,
-    all_finite,
-    bca_interval,
     bootstrap_weights,
-    holm,
+    interval,
     left_out_weights,
-    p_bootstrap,
-    p_randomization,
-    p_sign,
-    p_wilcoxon,
-    percentile_interval,
     random_signs,
     standard_error,
 )
 from swsdask.model.comparison import Resampling
-from swsdask.model.errors import counted
 from swsdask.model.measures import BALANCED, better, select_measures
 from swsdask.model.results import Result
 from swsdask.model.samples import (
@@ -49,9 +37,6 @@ from swsdask.model.samples import (
     SampleOfQueries,
 )
 from swsdask.model.trials import F64, I8, I32, Bool
-
-if TYPE_CHECKING:
-    from swsdask.execution.executor import Executor
 
 DIFFERENCES = {
     "loss_not_found": (None, "stwv"),
@@ -220,14 +205,6 @@ def averaged(result: Result) -> list[str]:
     return [measure for measure in ranked if numbers is not None and numbers.averages(measure)]
 
 
-PAIRS_AT_ONCE = 128
-"""The pairs of a task: some tenths of a second with the default number of replicates."""
-
-Item = TypeVar("Item")
-Found = TypeVar("Found")
-Shared = TypeVar("Shared")
-
-
 @dataclass(frozen=True, eq=False)
 class Draws:
     """The random numbers of a condition, made when they are needed. They stay in the process that made them."""
@@ -292,7 +269,7 @@ class SampleReplicates:
             replicates,
             left_out,
             None if parts is None else Exchanged.of(np.nan_to_num(parts), draws.signs),
-            _interval(value, replicates, left_out, how),
+            interval(value, replicates, left_out, how.level),
             standard_error(replicates),
             int(np.isnan(replicates).sum()),
         )
@@ -308,142 +285,3 @@ class OfSystem:
 
     def __str__(self) -> str:
         return f"resampling system {self.system}"
-
-
-class Tested(NamedTuple):
-    """The difference of two samples, its interval, and its p values; tests by query are NaN where there are none."""
-
-    difference: float
-    low: float
-    high: float
-    p_bootstrap: float
-    p_randomization: float
-    p_sign: float
-    p_wilcoxon: float
-
-
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """Two samples, over the queries that both have; differences are those of one - other.
-
-    Replicates are subtracted when they are needed: those of all pairs of some hundred systems exceed a memory.
-    """
-
-    one: SampleReplicates
-    other: SampleReplicates
-
-    @property
-    def difference(self) -> float:
-        """The difference of the two values."""
-        return self.one.value - self.other.value
-
-    @property
-    def replicates(self) -> F64:
-        """The difference in each replicate."""
-        with np.errstate(invalid="ignore"):  # infinities of both
-            return self.one.replicates - self.other.replicates
-
-    def tested(self, how: Resampling) -> Tested:
-        """The difference with its tests."""
-        replicates, left_out = self.replicates, None
-        if self.one.left_out is not None and self.other.left_out is not None:
-            with np.errstate(invalid="ignore"):
-                left_out = self.one.left_out - self.other.left_out
-        of_queries = (math.nan, math.nan, math.nan)
-        one, other = self.one.exchanged, self.other.exchanged
-        if one is not None and other is not None and not math.isnan(self.difference):
-            parts = one.parts - other.parts
-            of_queries = (p_randomization(one, other), p_sign(parts), p_wilcoxon(parts))
-        low, high = _interval(self.difference, replicates, left_out, how)
-        return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates), *of_queries)
-
-
-def _interval(value: float, replicates: F64, left_out: F64 | None, how: Resampling) -> tuple[float, float]:
-    if left_out is None:
-        return percentile_interval(replicates, how.level)
-    return bca_interval(value, replicates, left_out, how.level)
-
-
-Places = tuple[int, int]
-"""The positions of the two samples of a pair."""
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """Some pairs."""
-
-    places: Sequence[Places]
-
-    def of(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
-        return [Pair(samples[one], samples[other]) for one, other in self.places]
-
-    def __str__(self) -> str:
-        return f"testing {counted(len(self.places), 'pairs')}"
-
-
-class Tasks:
-    """The computations of a condition as tasks of an executor; without one they run here, one after the other."""
-
-    def __init__(self, draws: Draws, executor: Executor | None) -> None:
-        self._executor = executor
-        self._adjust = draws.how.adjust
-        self._draws = self._known(draws)
-
-    def resampled(self, systems: Sequence[OfSystem]) -> list[list[SampleReplicates]]:
-        """The samples of each system, with their replicates."""
-        return self._map(_resampled, systems, self._draws, "resampling")
-
-    def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[Places]) -> list[tuple[Tested, float]]:
-        """The tests of each pair of samples, and the p value of its bootstrap adjusted for all of them."""
-        known = self._known(samples)
-        found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
-        rows = [row for part in found for row in part.rows]
-        p = [row.p_bootstrap for row in rows]
-        if self._adjust == "holm":
-            return list(zip(rows, holm(p), strict=True))
-        defined = [number for number, each in enumerate(p) if not math.isnan(each)]
-        finite = self._known(reduce(np.logical_and, (part.finite for part in found), np.array(True)))
-        t = self._map(_largest_t, _parts([pairs[number] for number in defined]), (known, finite), "tests")
-        adjusted = np.full(len(rows), np.nan)
-        if t:
-            adjusted[defined] = reduce(MaxT.merge, t).p
-        return list(zip(rows, adjusted.tolist(), strict=True))
-
-    def _known(self, value: Shared) -> Shared:
-        return value if self._executor is None else self._executor.share(value)
-
-    def _map(
-        self, function: Callable[[Item, Shared], Found], items: Sequence[Item], shared: Shared, name: str
-    ) -> list[Found]:
-        if self._executor is None:
-            return [function(item, shared) for item in items]
-        return list(self._executor.map(function, items, shared, name=name))
-
-
-class _PartTested(NamedTuple):
-    """The tests of some pairs, and in which replicates all their differences are finite."""
-
-    rows: list[Tested]
-    finite: Bool
-
-
-def _parts(pairs: Sequence[Places]) -> list[_Pairs]:
-    return [_Pairs(pairs[begin : begin + PAIRS_AT_ONCE]) for begin in range(0, len(pairs), PAIRS_AT_ONCE)]
-
-
-def _resampled(system: OfSystem, draws: Draws) -> list[SampleReplicates]:
-    both = zip(system.samples, system.in_pairs, strict=True)
-    return [SampleReplicates.of(sample, draws, in_pairs=in_pairs) for sample, in_pairs in both]
-
-
-def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _PartTested:
-    samples, draws = shared
-    pairs = part.of(samples)
-    rows = [pair.tested(draws.how) for pair in pairs]
-    defined = (pair.replicates for pair, row in zip(pairs, rows, strict=True) if not math.isnan(row.p_bootstrap))
-    return _PartTested(rows, all_finite(defined) if draws.how.adjust == "max-t" else np.array(True))
-
-
-def _largest_t(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Bool]) -> MaxT:
-    samples, finite = shared
-    return MaxT.of([(pair.difference, pair.replicates[finite]) for pair in part.of(samples)])

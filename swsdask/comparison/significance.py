@@ -28,7 +28,7 @@ Scandinavian Journal of Statistics 6 (1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -56,16 +56,18 @@ _NORMAL = NormalDist()
 class Exchanged:
     """The addend of each query in a measure of one system, and their sums under random signs, float64 [replicates].
 
-    Of two systems the signs are the same: a query has -1 where the two are exchanged.
+    Of two systems the signs are the same: a query has -1 where the two are exchanged. `size` is the sum of the sizes of
+    the addends, as which their sums are rounded.
     """
 
     parts: F64
     sums: F64
+    size: float
 
     @classmethod
     def of(cls, parts: F64, signs: I8) -> Self:
         """Take the sums; `signs` are int8 [n_queries, replicates]."""
-        return cls(parts, weighted_sums(signs, parts))
+        return cls(parts, weighted_sums(signs, parts), float(abs(parts).sum()))
 
 
 def standard_error(replicates: F64) -> float:
@@ -77,6 +79,13 @@ def standard_error(replicates: F64) -> float:
 def percentile_interval(replicates: F64, level: float) -> tuple[float, float]:
     """The quantiles of the replicates that leave out (1 - level) / 2 on either side, interpolated linearly."""
     return _quantiles(_defined(replicates), (1 - level) / 2, (1 + level) / 2)
+
+
+def interval(value: float, replicates: F64, left_out: F64 | None, level: float) -> tuple[float, float]:
+    """The BCa interval where the values without each of the queries are given, else the percentile interval."""
+    if left_out is None:
+        return percentile_interval(replicates, level)
+    return bca_interval(value, replicates, left_out, level)
 
 
 def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> tuple[float, float]:
@@ -105,7 +114,12 @@ def p_bootstrap(difference: float, replicates: F64) -> float:
     there = _defined(replicates)
     if not math.isfinite(difference) or not len(there):
         return math.nan
-    return (1 + int(np.count_nonzero(_reaches(abs(there - difference), abs(difference))))) / (1 + len(there))
+    return (1 + int(np.count_nonzero(abs(there - difference) >= bound_of(difference)))) / (1 + len(there))
+
+
+def bound_of(difference: float) -> float:
+    """The least distance of a replicate from a difference that is as far as that is from 0."""
+    return abs(difference) * (1 - _HAIR)
 
 
 def p_randomization(one: Exchanged, other: Exchanged) -> float:
@@ -116,7 +130,7 @@ def p_randomization(one: Exchanged, other: Exchanged) -> float:
     not n^2. Sums are equal that differ by rounding, which is as large as the parts are and not as their difference.
     """
     parts = one.parts - other.parts
-    hair = _HAIR * float(abs(one.parts).sum() + abs(other.parts).sum())
+    hair = rounding(one, other)
     moved = parts[parts != 0]
     if len(moved) <= ENUMERATED:
         sums = np.zeros(1)
@@ -127,14 +141,19 @@ def p_randomization(one: Exchanged, other: Exchanged) -> float:
     return (1 + n_reach) / (1 + len(one.sums))
 
 
+def rounding(one: Exchanged, other: Exchanged) -> float:
+    """By how much two sums of exchanges may differ and be equal."""
+    return _HAIR * (one.size + other.size)
+
+
 def p_sign(parts: F64) -> float:
     """The exact sign test: queries without a difference are left out."""
     n_up, n_down = int(np.count_nonzero(parts > 0)), int(np.count_nonzero(parts < 0))
-    return _p_of_signs(n_up + n_down, min(n_up, n_down))
+    return p_of_signs(n_up + n_down, min(n_up, n_down))
 
 
 @lru_cache(maxsize=1 << 14)
-def _p_of_signs(n: int, few: int) -> float:
+def p_of_signs(n: int, few: int) -> float:
     """The exact two-sided p value of so `few` of n signs. Most pairs of many systems share theirs with others."""
     ways, total = 1, 0
     for k in range(few + 1):
@@ -161,17 +180,25 @@ def p_wilcoxon(parts: F64) -> float:
         for rank in twice.tolist():
             ways = (np.append(ways, np.zeros(rank)) + np.append(np.zeros(rank), ways)) / 2
         return min(1.0, 2 * float(min(ways[: positive + 1].sum(), ways[positive:].sum())))
-    variance = n * (n + 1) * (2 * n + 1) / 24 - float((sizes**3 - sizes).sum()) / 48
+    return p_of_ranks(n, positive, int((sizes**3 - sizes).sum()))
+
+
+def p_of_ranks(n: int, positive: int, ties: int) -> float:
+    """Wilcoxon's two-sided p value by the normal approximation.
+
+    `positive` is twice the sum of the ranks of positive differences, `ties` the sum over ties of m of m^3 - m.
+    """
+    variance = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
     return 2 * _NORMAL.cdf(-abs(positive / 2 - n * (n + 1) / 4) / math.sqrt(variance))
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm(p: F64) -> F64:
     """Adjusted by Holm's step-down procedure; NaN stays and does not count."""
-    order = sorted((number for number, each in enumerate(p) if not math.isnan(each)), key=lambda number: p[number])
-    adjusted, highest = list(p), 0.0
-    for rank, number in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - rank) * p[number]))
-        adjusted[number] = highest
+    defined = np.flatnonzero(~np.isnan(p))
+    order = defined[np.argsort(p[defined], kind="stable")]
+    left = np.arange(len(order), 0, -1)
+    adjusted = p.copy()
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, left * p[order]))
     return adjusted
 
 
@@ -215,10 +242,6 @@ class MaxT:
         ascending, n = np.sort(self.largest), len(self.largest)
         reach = n - np.searchsorted(ascending, np.array(self.t) * (1 - _HAIR))
         return [(1 + count) / (1 + n) if n else math.nan for count in reach.tolist()]
-
-
-def _reaches(values: F64, bound: float) -> np.ndarray:
-    return values >= bound * (1 - _HAIR)
 
 
 def _defined(replicates: F64) -> F64:

@@ -146,28 +146,17 @@ def precision_areas(
         _subtract(of_between[rung], of_between[rung + 1], between_query, between, weights, false_alarms)
 
 
-_BEST = void(
-    _table(float64),
-    _table(float64),
-    _table(float64),
-    _table(float64),
-    column(int64),
-    column(int64),
-    column(int32),
-    column(float64),
-    column(int64),
-    column(int32),
-    column(float64),
-    column(int64),
-    boolean,
-    float64[::1],
-)
+_DRAWN = (_table(float64), column(float64), column(float64), column(float64), column(float64))
+_ABOVE = (_table(float64), _table(float64), column(int64))
 
 
-@kernel(_BEST, error_model="numpy")
+@kernel(void(*_DRAWN, *_ABOVE, *_CELLS, *_CELLS, column(int64), boolean, float64[::1]), error_model="numpy")
 def best_twv(
+    drawn: F64,
     per_hit: F64,
     per_false_alarm: F64,
+    n_target: F64,
+    n_nontarget: F64,
     hits_above: F64,
     false_alarms_above: F64,
     bounds: I64,
@@ -183,12 +172,13 @@ def best_twv(
 ) -> None:
     """Write the highest TWV over all thresholds into `best`, float64 [n_replicates].
 
-    A hit of a query adds `per_hit`, a false alarm takes `per_false_alarm` away, both float64 [n_queries, n_replicates].
-    Levels are the thresholds in the order of descending scores. Level i has the cells of_hits[i] .. of_hits[i + 1],
-    each with a `hit_query` and its number of `hits`, and so for false alarms. Levels are cut into blocks by `bounds`
-    int64 [n_blocks + 1]; `hits_above` and `false_alarms_above` float64 [n_blocks + 1, n_queries] are those in front of
-    each bound. Without `reject_all` a threshold has to accept some trial, if there is one: level `first` [n_replicates]
-    or a later one.
+    `drawn` float64 [n_queries, n_replicates] counts how often each query is drawn, `n_target` and `n_nontarget` those
+    that have targets and non-targets. A hit of a query that is drawn once adds `per_hit` / `n_target`, a false alarm
+    takes `per_false_alarm` / `n_nontarget` away. Levels are the thresholds in the order of descending scores. Level i
+    has the cells of_hits[i] .. of_hits[i + 1], each with a `hit_query` and its number of `hits`, and so for false
+    alarms. Levels are cut into blocks by `bounds` int64 [n_blocks + 1]; `hits_above` and `false_alarms_above` float64
+    [n_blocks + 1, n_queries] are those in front of each bound. Without `reject_all` a threshold has to accept some
+    trial, if there is one: level `first` [n_replicates] or a later one.
 
     Inside a block TWV is at most what it would be with the block's hits and none of its false alarms. So only blocks
     are looked at for which this is more than the best value known: those around the maximum. What is skipped never
@@ -196,8 +186,13 @@ def best_twv(
     """
     n_bounds, n = len(bounds), len(best)
     gain, loss = np.empty((n_bounds, n)), np.empty((n_bounds, n))
-    _weigh(hits_above, per_hit, gain)
-    _weigh(false_alarms_above, per_false_alarm, loss)
+    added, taken = np.empty_like(drawn), np.empty_like(drawn)
+    for q in range(len(drawn)):
+        for r in range(n):
+            added[q, r] = drawn[q, r] * per_hit[q] / n_target[r]
+            taken[q, r] = drawn[q, r] * per_false_alarm[q] / n_nontarget[r]
+    _weigh(hits_above, added, gain)
+    _weigh(false_alarms_above, taken, loss)
     highest = np.full(n, 0.0 if reject_all else -np.inf)
     for bound in range(n_bounds):
         for r in range(n):
@@ -214,7 +209,7 @@ def best_twv(
             value[r] = gain[block, r] - loss[block, r]
         for level in range(bounds[block], bounds[block + 1]):
             for cell in range(of_hits[level], of_hits[level + 1]):
-                number, of_query = hits[cell], per_hit[hit_query[cell]]
+                number, of_query = hits[cell], added[hit_query[cell]]
                 for r in range(n):
                     value[r] += number * of_query[r]
             _subtract(
@@ -222,7 +217,7 @@ def best_twv(
                 of_false_alarms[level + 1],
                 false_alarm_query,
                 false_alarms,
-                per_false_alarm,
+                taken,
                 value,
             )
             for r in range(n):

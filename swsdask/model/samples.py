@@ -26,6 +26,17 @@ def weighted_sums(weights: I32 | I8, values: F64) -> F64:
     return sums
 
 
+def drawn_of(weights: I32, queries: Bool) -> F64:
+    """Return how many of some queries are drawn in each replicate: float64 [replicates]."""
+    n_drawn: I32 = some(weights, queries).sum(axis=0, dtype=np.int32)
+    return n_drawn.astype(np.float64)
+
+
+def some(weights: I32, queries: Bool) -> I32:
+    """The weights of some queries; of all of them without a copy."""
+    return weights if queries.all() else weights[queries]
+
+
 class Sample(Protocol):
     """A measure of one system in one condition that can be computed with weights of the condition's queries."""
 
@@ -74,6 +85,8 @@ class Among:
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate."""
+        if self.own.all() and self.queries.all():
+            return self.sample.replicates(weights)
         n_queries = len(self.own)
         of_queries = np.where(self.queries[:, np.newaxis], weights[:n_queries], np.int32(0))[self.own]
         return self.sample.replicates(np.concatenate([of_queries, weights[n_queries:]]))
@@ -153,9 +166,9 @@ class Averages:
         total = np.full(weights.shape[1], self.constant)
         for factor, column in zip(self.factors, self.columns, strict=True):
             there = ~np.isnan(column)
-            drawn = weights[there].sum(axis=0, dtype=np.int64).astype(np.float64)
+            drawn = drawn_of(weights, there)
             drawn[drawn == 0] = np.nan
-            total += factor * (weighted_sums(weights[there], column[there]) / drawn)
+            total += factor * (weighted_sums(some(weights, there), column[there]) / drawn)
         return total
 
     def among(self, own: Bool) -> Averages:

@@ -16,7 +16,7 @@ import json
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -387,10 +387,32 @@ def records_as(form: str, records: Records) -> str:
 
 
 def tables_as(form: str, tables: Mapping[str, pa.Table], of_csv: str) -> str:
-    """Tables by name as "json", one object with a list of records for each, or one of them as CSV (`records_as`)."""
+    """Tables by name as "json" (`tables_as_json`), or one of them as CSV (`records_as`)."""
     if form == "json":
-        return as_json({name: table.to_pylist() for name, table in tables.items()}, indent=1) + "\n"
+        return tables_as_json(tables)
     return records_as(form, tables[of_csv].to_pylist()) + "\n"
+
+
+def tables_as_json(tables: Mapping[str, pa.Table], heading: Mapping[str, object] | None = None) -> str:
+    """One object with a list of records for each table, behind the values of a heading; a line for each record."""
+    parts = [f" {as_json(name)}: {as_json(value)}" for name, value in (heading or {}).items()]
+    for name, table in tables.items():
+        lines = ",".join(f"\n  {record}" for record in _json_records(table))
+        parts.append(f" {as_json(name)}: [{lines}\n ]")
+    text = ",\n".join(parts)
+    return f"{{\n{text}\n}}\n"
+
+
+def _json_records(table: pa.Table) -> Iterator[str]:
+    """Each row as an object in JSON. Only columns with numbers that JSON lacks are looked through."""
+    columns = []
+    for column in table.columns:
+        values = column.to_pylist()
+        floats = pa.types.is_floating(column.type)
+        columns.append(_finite(values) if floats and not pc.all(pc.is_finite(column)).as_py() else values)
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    for row in zip(*columns, strict=True):
+        yield encode(dict(zip(table.column_names, row, strict=True)))
 
 
 def _finite(value: object) -> object:

@@ -31,7 +31,7 @@ from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Errors,
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, written
-from swsdask.model.tables import Row, as_json, tables_as
+from swsdask.model.tables import Row, tables_as, tables_as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.pages import mark
@@ -42,7 +42,10 @@ MOST_PAIRS = 100
 """Of more pairs, only those with the best system are printed."""
 
 COMPARISON = "comparison.json"
-"""The file of a directory that holds a comparison."""
+"""The file of a directory that says how a comparison was made, and has its tables in JSON."""
+
+COMPARED = ("intervals.parquet", "differences.parquet")
+"""The tables of a comparison."""
 
 Rows = Sequence[Row]
 
@@ -142,27 +145,15 @@ def comparison_files(found: Comparison, folder: Path) -> list[str]:
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
     heading = {"signature": found.signature, "resampling": asdict(found.how), "notes": list(found.notes)}
-    text = as_json({**heading, **{name: table.to_pylist() for name, table in tables.items()}}, indent=1)
-    (folder / COMPARISON).write_text(f"{text}\n", encoding="utf-8")
-    return ["intervals.parquet", "differences.parquet", COMPARISON]
+    (folder / COMPARISON).write_text(tables_as_json(tables, heading), encoding="utf-8")
+    return [*COMPARED, COMPARISON]
 
 
-def read_comparison(content: bytes) -> Comparison:
-    """The comparison of a `comparison.json`. Raises `ValueError` or `KeyError` for another file."""
+def read_comparison(content: bytes, intervals: pa.Table, differences: pa.Table) -> Comparison:
+    """The comparison of a `comparison.json` and its tables. Raises `ValueError` or `KeyError` for another file."""
     found = json.loads(content)
-    intervals, differences = (
-        pa.Table.from_pylist(
-            [{key: _read(value, schema.field(key).type) for key, value in row.items()} for row in found[name]], schema
-        )
-        for name, schema in (("intervals", INTERVALS), ("differences", DIFFERENCES))
-    )
     how, notes = Resampling(**found["resampling"]), tuple(found["notes"])
-    return Comparison(intervals, differences, how, notes, found["signature"])
-
-
-def _read(value: float | str | None, kind: pa.DataType) -> object:
-    """A value of a row as it was before `as_json`."""
-    return float("nan" if value is None else value) if pa.types.is_floating(kind) else value
+    return Comparison(intervals.cast(INTERVALS), differences.cast(DIFFERENCES), how, notes, found["signature"])
 
 
 LEVELS = ((0.001, 70), (0.01, 50), (0.05, 32), (0.1, 14))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import as_json, read_parquet
 from swsdask.places.reading import Location, is_file, joined, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
-from swsdask.render.comparison import COMPARISON, comparison_files, read_comparison
+from swsdask.render.comparison import COMPARED, COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
 from swsdask.render.number_lines import csv_parts, json_parts
 
@@ -136,8 +136,9 @@ def read_outputs(directory: Location) -> Result:
                 tables[name] = read_parquet(content).cast(schema)
     comparison = None
     if COMPARISON in files:
-        with _listed(directory, COMPARISON, files) as content:
-            comparison = read_comparison(content)
+        with ExitStack() as stack:
+            told, *compared = (stack.enter_context(_listed(directory, file, files)) for file in (COMPARISON, *COMPARED))
+            comparison = read_comparison(told, *map(read_parquet, compared))
     notes = tuple(manifest.pop("notes"))
     return Result.of(
         rows["scores"], rows["curves"], manifest, notes, tables.get("alignment"), comparison, tables.get("query_texts")

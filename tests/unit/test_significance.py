@@ -137,8 +137,9 @@ def test_bootstrap_p_counts_replicates_as_far_from_the_difference_as_that_is_fro
 
 
 def test_holm() -> None:
-    assert holm([0.01, 0.04, 0.03, math.nan]) == pytest.approx([0.03, 0.06, 0.06, math.nan], nan_ok=True)
-    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    adjusted = holm(np.array([0.01, 0.04, 0.03, math.nan]))
+    assert adjusted.tolist() == pytest.approx([0.03, 0.06, 0.06, math.nan], nan_ok=True)
+    assert holm(np.array([0.5, 0.9])).tolist() == [1.0, 1.0]
 
 
 def max_t(differences: Sequence[float], replicates: Sequence[F64]) -> list[float]:

@@ -13,6 +13,7 @@ trials follow each other.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -27,7 +28,7 @@ from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_que
 from swsdask.measures.sweep import BAYES_NEEDS, QUERY_NEEDS, errors_at_bayes, query_sweep
 from swsdask.measures.twv import Accepting, best_rows, highest_scores
 from swsdask.model.ranked_measures import AveragePrecisionSettings
-from swsdask.model.samples import Averages, AveragesByHighest, Sample
+from swsdask.model.samples import Averages, AveragesByHighest, Sample, drawn_of
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import Hits
@@ -37,9 +38,6 @@ from swsdask.statistics.statistic import Statistic
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, StratumLadder)
 """The statistics that thresholds are sought in."""
-
-_BLOCKS = 64
-"""Into how many blocks with about equally many hits the ladder is cut at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,18 +69,23 @@ class BestThreshold:
 
         NaN where no query with targets, or none with non-targets, was drawn.
         """
-        values = np.full(weights.shape[1], np.nan)
+        n_target, n_nontarget = (drawn_of(weights, counts > 0) for counts in (self.targets, self.nontargets))
+        defined = (n_target > 0) & (n_nontarget > 0)
+        own = weights if defined.all() else weights[:, defined]
+        of_targets, of_nontargets = n_target[defined], n_nontarget[defined]
+        per_hit, per_false_alarm = _inverse(self.targets), self.beta * _inverse(self.nontargets)
         of_hits, hit_query, hits = self._hit_cells
         of_false_alarms, false_alarm_query, false_alarms = self._false_alarm_cells
-        for begin in range(0, weights.shape[1], SIDE_BY_SIDE):
-            own = weights[:, begin : begin + SIDE_BY_SIDE]
-            n_target, n_nontarget = own[self.targets > 0].sum(axis=0), own[self.nontargets > 0].sum(axis=0)
-            defined = np.flatnonzero((n_target > 0) & (n_nontarget > 0))
-            drawn: F64 = np.ascontiguousarray(own[:, defined], np.float64)
-            best = np.empty(len(defined))
+        best = np.empty(len(of_targets))
+        for begin in range(0, len(best), SIDE_BY_SIDE):
+            side = slice(begin, begin + SIDE_BY_SIDE)
+            drawn: F64 = np.ascontiguousarray(own[:, side], np.float64)
             best_twv(
-                drawn * _inverse(self.targets)[:, np.newaxis] / n_target[defined],
-                drawn * (self.beta * _inverse(self.nontargets))[:, np.newaxis] / n_nontarget[defined],
+                drawn,
+                per_hit,
+                per_false_alarm,
+                of_targets[side],
+                of_nontargets[side],
                 *self._above,
                 self._bounds,
                 of_hits,
@@ -93,9 +96,10 @@ class BestThreshold:
                 false_alarms,
                 self._first(drawn),
                 self.reject_all,
-                best,
+                best[side],
             )
-            values[begin + defined] = best
+        values = np.full(weights.shape[1], np.nan)
+        values[defined] = best
         return values
 
     def with_trials(self, score: float, hits: I64, false_alarms: I64) -> BestThreshold:
@@ -146,9 +150,13 @@ class BestThreshold:
 
     @cached_property
     def _bounds(self) -> I64:
-        """Return the bounds of blocks, by level."""
+        """Return the bounds of blocks with about equally many hits, by level.
+
+        A bound takes a sum over queries, a block that is looked at one over its cells: their numbers are balanced.
+        """
         hits = np.append(0, np.cumsum(self.hits))[self._starts]
-        steps = np.linspace(0, hits[-1], _BLOCKS + 1)[1:-1]
+        n_blocks = 1 + math.isqrt(len(self.query) // max(len(self.targets), 1))
+        steps = np.linspace(0, hits[-1], n_blocks + 1)[1:-1]
         return np.unique(np.concatenate([[0], np.searchsorted(hits, steps), [len(hits) - 1]]))
 
     @cached_property

@@ -1,0 +1,286 @@
+"""The tests of pairs of systems, and the tasks of a comparison.
+
+The samples of one system are a task, and so are the tests of some pairs. Tasks draw the weights themselves, from the
+seed alone, so that weights are made once in each process and never travel.
+
+Of some hundred systems there are tens of thousands of pairs, each with thousands of replicates. Compiled code counts
+what tests are made of; `Pair.tested` is the same by definition, for any replicates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
+from swsdask.comparison.significance import (
+    ENUMERATED,
+    RANKED,
+    MaxT,
+    all_finite,
+    bound_of,
+    holm,
+    interval,
+    p_bootstrap,
+    p_of_ranks,
+    p_of_signs,
+    p_randomization,
+    p_sign,
+    p_wilcoxon,
+    rounding,
+)
+from swsdask.kernels.paired import (
+    N_BOOTSTRAP,
+    N_COUNTS,
+    N_DOWN,
+    N_REACH,
+    N_UP,
+    POSITIVE,
+    TIES,
+    compare_pair,
+)
+from swsdask.model.comparison import Resampling
+from swsdask.model.errors import counted
+from swsdask.model.trials import F64, Bool
+
+if TYPE_CHECKING:
+    from swsdask.execution.executor import Executor
+
+PAIRS_AT_ONCE = 1024
+"""The pairs of a task: some tenths of a second with the default number of replicates."""
+
+FEW_REPLICATES = 100
+"""Of fewer replicates pairs are tested by definition."""
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+Shared = TypeVar("Shared")
+
+
+class Tested(NamedTuple):
+    """The difference of two samples, its interval, and its p values; tests by query are NaN where there are none."""
+
+    difference: float
+    low: float
+    high: float
+    p_bootstrap: float
+    p_randomization: float
+    p_sign: float
+    p_wilcoxon: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two samples, over the queries that both have; differences are those of one - other.
+
+    Replicates are subtracted when they are needed: those of all pairs of some hundred systems exceed a memory.
+    """
+
+    one: SampleReplicates
+    other: SampleReplicates
+
+    @property
+    def difference(self) -> float:
+        """The difference of the two values."""
+        return self.one.value - self.other.value
+
+    @property
+    def replicates(self) -> F64:
+        """The difference in each replicate."""
+        with np.errstate(invalid="ignore"):  # infinities of both
+            return self.one.replicates - self.other.replicates
+
+    @property
+    def parts(self) -> F64:
+        """The difference of each query; none where the two cannot be exchanged query by query."""
+        one, other = self.one.exchanged, self.other.exchanged
+        return np.zeros(0) if one is None or other is None else one.parts - other.parts
+
+    def tested(self, how: Resampling) -> Tested:
+        """The difference with its tests."""
+        replicates, left_out = self.replicates, None
+        if self.one.left_out is not None and self.other.left_out is not None:
+            with np.errstate(invalid="ignore"):
+                left_out = self.one.left_out - self.other.left_out
+        of_queries = (math.nan, math.nan, math.nan)
+        one, other = self.one.exchanged, self.other.exchanged
+        if one is not None and other is not None and not math.isnan(self.difference):
+            of_queries = (p_randomization(one, other), p_sign(self.parts), p_wilcoxon(self.parts))
+        low, high = interval(self.difference, replicates, left_out, how.level)
+        return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates), *of_queries)
+
+
+class _Ends(NamedTuple):
+    """Where the ends of a percentile interval lie among n sorted replicates, as `numpy.quantile` interpolates.
+
+    An end lies a share of the way from the replicate at `low` or `high` to the next one. Beyond so many standard
+    `deviations` from the mean there are some more replicates than are needed, if they are spread normally.
+    """
+
+    low: int
+    high: int
+    share_low: float
+    share_high: float
+    deviations: float
+
+    @classmethod
+    def of(cls, n: int, level: float) -> Self:
+        low, high = ((n - 1) * tail for tail in ((1 - level) / 2, (1 + level) / 2))
+        wanted = 1.5 * (low + 2) / n + 4 / n
+        deviations = -NormalDist().inv_cdf(min(wanted, 0.5))
+        return cls(math.floor(low), math.floor(high), low % 1, high % 1, deviations)
+
+    def between(self, ends: F64) -> tuple[float, float]:
+        """The interval, of the replicates at either end and the next ones."""
+        low, after_low, high, after_high = ends.tolist()
+        return _between(low, after_low, self.share_low), _between(high, after_high, self.share_high)
+
+
+def _between(before: float, after: float, share: float) -> float:
+    step = after - before
+    return before + step * share if share < 0.5 else after - step * (1 - share)
+
+
+def compare_pairs(pairs: Sequence[Pair], how: Resampling) -> F64:
+    """The `Tested` of each pair, float64 [n_pairs, 7]."""
+    found = np.empty((len(pairs), len(Tested._fields)))
+    if not pairs:
+        return found
+    n = how.replicates
+    ends = _Ends.of(n, how.level)
+    room = np.empty((2, max(n, *(len(pair.one.queries) for pair in pairs))))
+    for row, pair in zip(found, pairs, strict=True):
+        plain = n >= FEW_REPLICATES and how.interval == "percentile" and math.isfinite(pair.difference)
+        counts = _counted(pair, ends, room) if plain else None
+        row[:] = pair.tested(how) if counts is None else counts
+    return found
+
+
+def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
+    """The tests of two systems with finite replicates, from counts; None if others are needed."""
+    one, other = pair.one.exchanged, pair.other.exchanged
+    neighbours, counts = np.empty(4), np.zeros(N_COUNTS, np.int64)
+    none = np.zeros(0)
+    exchanged = (none, none, none, none, 0.0)
+    if one is not None and other is not None:
+        exchanged = (one.parts, other.parts, one.sums, other.sums, rounding(one, other))
+    n = len(pair.one.replicates)
+    if not compare_pair(
+        pair.one.replicates,
+        pair.other.replicates,
+        pair.difference,
+        bound_of(pair.difference),
+        ends.low,
+        ends.high,
+        ends.deviations,
+        *exchanged,
+        room,
+        neighbours,
+        counts,
+    ):
+        return None
+    number = counts.tolist()
+    of_queries = (math.nan, math.nan, math.nan)
+    if one is not None and other is not None:
+        n_moved = number[N_UP] + number[N_DOWN]
+        of_queries = (
+            p_randomization(one, other) if n_moved <= ENUMERATED else (1 + number[N_REACH]) / (1 + n),
+            p_of_signs(n_moved, min(number[N_UP], number[N_DOWN])),
+            p_wilcoxon(pair.parts) if n_moved <= RANKED else p_of_ranks(n_moved, number[POSITIVE], number[TIES]),
+        )
+    return Tested(pair.difference, *ends.between(neighbours), (1 + number[N_BOOTSTRAP]) / (1 + n), *of_queries)
+
+
+Places = tuple[int, int]
+"""The positions of the two samples of a pair."""
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Some pairs."""
+
+    places: Sequence[Places]
+
+    def of(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
+        return [Pair(samples[one], samples[other]) for one, other in self.places]
+
+    def __str__(self) -> str:
+        return f"testing {counted(len(self.places), 'pairs')}"
+
+
+class Tasks:
+    """The computations of a condition as tasks of an executor; without one they run here, one after the other."""
+
+    def __init__(self, draws: Draws, executor: Executor | None) -> None:
+        self._executor = executor
+        self._adjust = draws.how.adjust
+        self._draws = self._known(draws)
+
+    def resampled(self, systems: Sequence[OfSystem]) -> list[list[SampleReplicates]]:
+        """The samples of each system, with their replicates."""
+        return self._map(_resampled, systems, self._draws, "resampling")
+
+    def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[Places]) -> tuple[F64, F64]:
+        """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p_bootstrap adjusted for all of them."""
+        known = self._known(samples)
+        found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
+        rows = np.concatenate([np.empty((0, len(Tested._fields))), *(part.rows for part in found)])
+        p = rows[:, Tested._fields.index("p_bootstrap")]
+        if self._adjust == "holm":
+            return rows, holm(p)
+        defined = np.flatnonzero(~np.isnan(p))
+        finite = self._known(reduce(np.logical_and, (part.finite for part in found), np.array(True)))
+        t = self._map(_largest_t, _parts([pairs[number] for number in defined.tolist()]), (known, finite), "tests")
+        adjusted = np.full(len(rows), np.nan)
+        if t:
+            adjusted[defined] = reduce(MaxT.merge, t).p
+        return rows, adjusted
+
+    def _known(self, value: Shared) -> Shared:
+        return value if self._executor is None else self._executor.share(value)
+
+    def _map(
+        self, function: Callable[[Item, Shared], Found], items: Sequence[Item], shared: Shared, name: str
+    ) -> list[Found]:
+        if self._executor is None:
+            return [function(item, shared) for item in items]
+        return list(self._executor.map(function, items, shared, name=name))
+
+
+class _PartTested(NamedTuple):
+    """The tests of some pairs, and in which replicates all their differences are finite."""
+
+    rows: F64
+    finite: Bool
+
+
+def _parts(pairs: Sequence[Places]) -> list[_Pairs]:
+    return [_Pairs(pairs[begin : begin + PAIRS_AT_ONCE]) for begin in range(0, len(pairs), PAIRS_AT_ONCE)]
+
+
+def _resampled(system: OfSystem, draws: Draws) -> list[SampleReplicates]:
+    both = zip(system.samples, system.in_pairs, strict=True)
+    return [SampleReplicates.of(sample, draws, in_pairs=in_pairs) for sample, in_pairs in both]
+
+
+def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _PartTested:
+    samples, draws = shared
+    pairs = part.of(samples)
+    by_other = sorted(range(len(pairs)), key=lambda number: part.places[number][::-1])
+    rows = np.empty((len(pairs), len(Tested._fields)))
+    rows[by_other] = compare_pairs([pairs[number] for number in by_other], draws.how)  # what they share stays in caches
+    if draws.how.adjust != "max-t":
+        return _PartTested(rows, np.array(True))
+    defined = (pair.replicates for pair, row in zip(pairs, rows, strict=True) if not math.isnan(row[3]))
+    return _PartTested(rows, all_finite(defined))
+
+
+def _largest_t(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Bool]) -> MaxT:
+    samples, finite = shared
+    return MaxT.of([(pair.difference, pair.replicates[finite]) for pair in part.of(samples)])
