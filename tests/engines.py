@@ -231,7 +231,7 @@ def score(
         alignment=True,
     )
     assert tables.alignment is not None
-    return b"".join(tables.scores.parts()), b"".join(tables.curves.parts()), parquet(tables.alignment)
+    return b"".join(tables.scores.parts()), b"".join(tables.curves.parts()), b"".join(tables.alignment.parts())
 
 
 def statistics(archive: Any, evaluated: Reference, executor: Executor, using: Settings | None = None) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 from swsdask.api.opening import Evaluation
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.model.errors import SettingsError
-from swsdask.model.results import Result
+from swsdask.model.results import ALIGNMENT, Result
 
 if TYPE_CHECKING:
     from swsdask.render.kwseval_output import ReportPart
@@ -97,7 +96,7 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
             for system, run in result.manifest["runs"].items()
         },
     )
-    return partial(write_kwseval_output, _with_texts(result, evaluation), evaluated)
+    return partial(write_kwseval_output, result, evaluated, _aligned(result, evaluation))
 
 
 def _texts(queries: pa.Table) -> dict[str, str]:
@@ -153,7 +152,8 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     if settings.trials != "virtual":
         raise SettingsError("STDEval's reports are of occurrences: set trials=virtual.")
     _require("STDEval's reports", NEEDED, result)
-    if result.alignment_table is None:
+    aligned = _aligned(result, evaluation)
+    if aligned is None:
         raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
     documents = archive.documents
     reference = build_reference(archive, settings, [["source_type"]])
@@ -178,17 +178,17 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         types={(row["document"], row["channel"]): row["source_type"] for row in places},
         times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
     )
-    aligned = _with_texts(result, evaluation).alignment_table
     return partial(write_stdeval_output, result, evaluated, aligned)
 
 
-def _with_texts(result: Result, evaluation: Evaluation) -> Result:
-    """The result whose alignment has numbers as the files spell them, for those that are files."""
+def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
+    """Returns the alignment of a system, with numbers as the files spell them, where its run is one; None without."""
     from swsdask.archive.occurrences import kwseval_units
-    from swsdask.formats.runs.read import with_texts
+    from swsdask.formats.runs.read import spelled_starts, with_texts
 
-    if result.alignment_table is None:
-        return result
+    rows = result.alignment_rows
+    if rows is None:
+        return None
     settings, held = evaluation.settings.evaluation, {run.system for run in evaluation.archive.runs}
     runs = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
     files = evaluation.files
@@ -200,8 +200,13 @@ def _with_texts(result: Result, evaluation: Evaluation) -> Result:
         for row in evaluation.archive.queries.select(["query", "text"]).to_pylist()
     }
     segments = settings.trials == "segment"
-    aligned = with_texts(result.alignment_table, runs, rttm, encoding, None if segments else words, units)
-    return replace(result, alignment_table=aligned)
+    targets = [] if rttm is None else spelled_starts(rttm, encoding, None if segments else units)
+
+    def aligned(system: str) -> pa.Table:
+        own = rows.among([system]).cast(ALIGNMENT)
+        return with_texts(own, runs.get(system, ()), targets, {} if segments else words)
+
+    return aligned
 
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:

@@ -229,7 +229,7 @@ def score_observed(
         score_rows=tables.scores,
         curve_rows=tables.curves,
         overall=tables.overall,
-        alignment_table=tables.alignment,
+        alignment_rows=tables.alignment,
         text_table=_query_texts(archive.queries),
         manifest=manifest,
         notes=(

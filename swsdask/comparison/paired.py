@@ -117,7 +117,7 @@ class Pair:
 
 
 class _Ends(NamedTuple):
-    """Where the ends of a percentile interval lie among n sorted replicates, as `numpy.quantile` interpolates.
+    """The places of the ends of a percentile interval among n sorted replicates, as `numpy.quantile` interpolates.
 
     An end lies a share of the way from the replicate at `low` or `high` to the next one. Beyond so many standard
     `deviations` from the mean there are some more replicates than are needed, if they are spread normally.

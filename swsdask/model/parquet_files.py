@@ -66,6 +66,19 @@ def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFil
             file.write_table(group, row_group_size=_ROWS_PER_GROUP)
 
 
+def in_row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of tables of one schema, cut as `write_parquet` cuts those of one table."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        while (n_rows := sum(map(len, waiting))) >= _ROWS_PER_GROUP:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, _ROWS_PER_GROUP)
+            waiting = [whole.slice(_ROWS_PER_GROUP)] if n_rows > _ROWS_PER_GROUP else []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
 def in_one_form(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of a schema, with one NaN for all, and names coded in order of first appearance in each chunk."""
     coded = _coded_schema(schema)

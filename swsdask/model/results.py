@@ -142,9 +142,9 @@ class Result(Figures, Tables):
     scores, curves, alignment, query_texts : pandas.DataFrame
         The tables, made when they are read; `to_arrow` has the same in Arrow. `alignment` is None unless it was
         requested, `query_texts` unless the list of queries has texts.
-    score_rows, curve_rows : SystemRows
-        The rows of `scores` and `curves` as they are held: those of each system apart, as tables or as they go into a
-        file.
+    score_rows, curve_rows, alignment_rows : SystemRows
+        The rows of `scores`, `curves` and `alignment` as they are held: those of each system apart, as tables or as
+        they go into a file.
     overall : pyarrow.Table
         The rows of `scores` over all queries.
     table, curve_table, alignment_table, text_table : pyarrow.Table
@@ -176,7 +176,7 @@ class Result(Figures, Tables):
     overall: pa.Table
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()
-    alignment_table: pa.Table | None = field(default=None, repr=False)
+    alignment_rows: SystemRows | None = field(default=None, repr=False)
     comparison: Comparison | None = field(default=None, repr=False)
     text_table: pa.Table | None = field(default=None, repr=False)
 
@@ -209,12 +209,17 @@ class Result(Figures, Tables):
         return self.curve_rows.table
 
     @property
+    def alignment_table(self) -> pa.Table | None:
+        """The rows of `ALIGNMENT`, decoded anew each time: there may be many."""
+        return None if self.alignment_rows is None else self.to_arrow("alignment")
+
+    @property
     def tables(self) -> dict[str, pa.Table | SystemRows | None]:
         """The tables as they are held, by the names of `to_arrow`."""
         return {
             "scores": self.score_rows,
             "curves": self.curve_rows,
-            "alignment": self.alignment_table,
+            "alignment": self.alignment_rows,
             "query_texts": self.text_table,
         }
 
@@ -231,7 +236,7 @@ class Result(Figures, Tables):
     @property
     def alignment(self) -> pd.DataFrame | None:
         """A row for each trial and each occurrence without one, if they were requested (``alignment=True``)."""
-        return None if self.alignment_table is None else self._frame("alignment")
+        return None if self.alignment_rows is None else self._frame("alignment")
 
     @property
     def query_texts(self) -> pd.DataFrame | None:

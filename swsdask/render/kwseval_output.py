@@ -46,7 +46,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.results import Result
 from swsdask.model.trials import F64
-from swsdask.render.stdeval_output import Name, TextTable, decimals, fixed, kwseval_alignment
+from swsdask.render.stdeval_output import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
 
 _COLUMNS = (
     "# 1:score 2:ppndf(PMiss) 3:ppndf(PFA) 4:PMiss 5:PFA 6:TWV 7:ppndf(-2SE(PMiss)) 8:ppndf(-2SE(PFA)) "
@@ -247,17 +247,18 @@ class KwsevalContext:
         return replace(self, texts={query: text for query, text in self.texts.items() if query in listed})
 
 
-def write_kwseval_output(result: Result, of_systems: KwsevalContext, directory: Path) -> list[Path]:
-    """Write the reports of every system, and its alignment if the result has one; return the paths."""
+def write_kwseval_output(
+    result: Result, of_systems: KwsevalContext, aligned: Aligned | None, directory: Path
+) -> list[Path]:
+    """Write the reports of every system, and its alignment if there is one; return the paths."""
     paths = []
-    scores = result.table
     for system in result.manifest["runs"]:
         evaluated = of_systems.of(system)
-        own_scores = scores.filter(pc.equal(scores["system"], system))
+        own_scores = result.score_rows.among([system])
         whole = Group(evaluated.whole, *_numbers(own_scores, evaluated.whole), sorted(evaluated.texts))
         texts = [(ending, iter([text])) for ending, text in kwseval_reports(evaluated, [whole])]
-        if result.alignment_table is not None:
-            own = result.alignment_table.filter(pc.equal(result.alignment_table["system"], system))
+        if aligned is not None:
+            own = aligned(system)
             listed = _listed(own, evaluated)
             parts = [part for part in evaluated.parts if listed[part.title]]
             groups = [Group(part, *_numbers(own_scores, part), listed[part.title]) for part in parts]

@@ -130,7 +130,7 @@ def read_outputs(directory: Location) -> Result:
         if name != "scores" and file not in files:
             continue
         with _listed(directory, file, files) as content:
-            if name in ("scores", "curves"):
+            if name != "query_texts":
                 rows[name] = SystemRows.in_file(pa.py_buffer(content), schema)
             else:
                 tables[name] = read_parquet(content).cast(schema)
@@ -141,7 +141,7 @@ def read_outputs(directory: Location) -> Result:
             comparison = read_comparison(told, *map(read_parquet, compared))
     notes = tuple(manifest.pop("notes"))
     return Result.of(
-        rows["scores"], rows["curves"], manifest, notes, tables.get("alignment"), comparison, tables.get("query_texts")
+        rows["scores"], rows["curves"], manifest, notes, rows.get("alignment"), comparison, tables.get("query_texts")
     )
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -83,11 +83,15 @@ class StdevalContext:
     times: Mapping[str, Mapping[str, float]]
 
 
-def write_stdeval_output(result: Result, evaluated: StdevalContext, alignment: pa.Table, directory: Path) -> list[Path]:
+Aligned = Callable[[str], pa.Table]
+"""The alignment of a system."""
+
+
+def write_stdeval_output(result: Result, evaluated: StdevalContext, aligned: Aligned, directory: Path) -> list[Path]:
     """Write the reports of every system; return the paths."""
     paths = []
     for system, run in result.manifest["runs"].items():
-        own = alignment.filter(pc.equal(alignment["system"], system))
+        own = aligned(system)
         blocks = _blocks(result.score_rows.among([system]), evaluated)
         report = occurrence_report(system, run["attributes"], blocks, own, evaluated)
         lines = stdeval_alignment(own, evaluated.language, evaluated.texts, evaluated.types)

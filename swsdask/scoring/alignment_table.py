@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from operator import or_
 from pathlib import Path
 from typing import NamedTuple
@@ -32,17 +32,19 @@ from numpy.typing import NDArray
 
 from swsdask.archive.conditions import ALL
 from swsdask.archive.decoded import UnknownDocuments
-from swsdask.archive.protocols import Archive, Run
+from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.measure import Population, Scored, ratio
+from swsdask.model import system_rows
 from swsdask.model.comparison import EVENTS, WORST_QUERIES, Errors
 from swsdask.model.errors import InputError, Problem, counted
+from swsdask.model.parquet_files import encoded, in_row_groups, joined
 from swsdask.model.results import ALIGNMENT, Note, note_lines
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.places.writing import temporary_folder
-from swsdask.scoring.detections import Cells, CellTask, naming, read_ahead, tasks
+from swsdask.scoring.detections import FEW_ROWS, Cells, CellTask, naming, read_ahead, tasks
 from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.counts import NO, Counts, FoundTargets, HighestFalseAlarms
 from swsdask.statistics.place_trials import document_targets
@@ -109,13 +111,16 @@ ROWS_AT_ONCE = 250_000
 
 def align_systems(
     archive: Archive,
-    systems: Sequence[str],
+    runs: Sequence[Run],
     reference: Reference,
     executor: Executor,
     settings: EngineSettings,
     progress: Progress,
-) -> Iterator[pa.Table]:
-    """Tables of `model.results.ALIGNMENT`, one after the other.
+    spill: system_rows.Spill,
+) -> dict[str, system_rows.Rows]:
+    """The rows of `model.results.ALIGNMENT` of each run, encoded, in memory or spilled.
+
+    A run of at most `FEW_ROWS` detections is one task. The cells of a larger one are tasks, and merged here.
 
     Rows are ordered by system as given, query as in the list, document as in the evaluation; of each document first the
     trials by channel, start, end and score from the highest, then the targets that no trial is mapped to. Mapped trials
@@ -123,23 +128,61 @@ def align_systems(
     reference are those of the occurrence or the segment, null for document trials. Documents that the evaluation does
     not know come before the others, by id; an archive of a release that did not keep their ids gives "".
     """
-    runs = {run.system: run for run in archive.runs}
-    targets = targets_of(reference)
     known_everywhere = executor.share(reference)
-    for system in systems:
-        run = runs[system]
-        progress.begin(f"alignment of {system}", run.rows)
-        work = tasks(archive.cells, [run], executor.workers, min(ROWS_AT_ONCE, settings.rows_per_task))
-        found = np.zeros(len(targets.query), np.bool_)
+    rows_per_task = min(ROWS_AT_ONCE, settings.rows_per_task)
+    small = [run for run in runs if run.rows <= FEW_ROWS]
+    found: dict[str, system_rows.Rows] = {}
+    progress.begin("alignment", sum(run.rows for run in runs))
+    whole = (_WholeRun(run, tuple(archive.cells(run.system, rows_per_task))) for run in small)
+    for system, content in executor.map(
+        _align_whole, whole, known_everywhere, done=lambda each: progress.advance(each.run.rows), name="alignment"
+    ):
+        found[system] = spill.hold(content, ALIGNMENT)
+    targets = targets_of(reference)
+    for run in (run for run in runs if run.rows > FEW_ROWS):
+        work = tasks(archive.cells, [run], executor.workers, rows_per_task)
+        mapped = np.zeros(len(targets.query), np.bool_)
         with temporary_folder() as folder:
             parts: list[Rows] = []
             unknown = UnknownDocuments.of(run)
             for aligned in _aligned(executor, work, known_everywhere, (run.scores, unknown), progress):
-                found[aligned.mapped] = True
+                mapped[aligned.mapped] = True
                 parts.append(_put_by(aligned.rows, folder / f"{len(parts)}.npy"))
-            parts.append(_missed(targets, ~found))
-            for rows in _merged(parts):
-                yield _table(system, rows, reference, unknown)
+            parts.append(_missed(targets, ~mapped))
+            found[run.system] = spill.hold(_encoded(run.system, parts, reference, unknown), ALIGNMENT)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _WholeRun:
+    """A small run, and its cells."""
+
+    run: Run
+    cells: tuple[Cell, ...]
+
+    def __str__(self) -> str:
+        return f"alignment of {self.run.system}"
+
+
+def _align_whole(whole: _WholeRun, reference: Reference) -> tuple[str, pa.Buffer]:
+    """The encoded rows of a small run."""
+    run, targets = whole.run, targets_of(reference)
+    unknown = UnknownDocuments.of(run)
+    mapped = np.zeros(len(targets.query), np.bool_)
+    parts = []
+    if whole.cells:
+        (aligned,) = _align((0, CellTask(whole.cells)), (reference, (run.scores, unknown))).values()
+        mapped[aligned.mapped] = True
+        parts.append(aligned.rows)
+    parts.append(_missed(targets, ~mapped))
+    return run.system, _encoded(run.system, parts, reference, unknown)
+
+
+def _encoded(system: str, parts: Sequence[Rows], reference: Reference, unknown: UnknownDocuments) -> pa.Buffer:
+    """Sorted parts as the Parquet file of their rows. Where the pieces that are merged end never shows in it."""
+    tables = (_table(system, rows, reference, unknown) for rows in _merged(parts))
+    files = (encoded(table, ALIGNMENT) for table in in_row_groups(tables))
+    return pa.py_buffer(b"".join(joined(chain(files, [encoded(ALIGNMENT.empty_table(), ALIGNMENT)]))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,19 +311,23 @@ def _key(rows: Rows) -> I64:
 def _table(system: str, rows: Rows, reference: Reference, unknown: UnknownDocuments) -> pa.Table:
     queries, documents = pa.array(reference.query_ids, pa.string()), unknown.names(reference.document_ids)
     document = np.where(rows["document"] < 0, len(documents) + rows["document"], rows["document"])
+    undecided = rows["decision"] < 0
     return pa.table(
         {
-            "system": pa.array([system], pa.string()).take(pa.array(np.zeros(len(rows), np.int64))),
-            "query": queries.take(pa.array(rows["query"])),
-            "document": documents.take(pa.array(document)),
+            "system": _named(np.zeros(len(rows)), pa.array([system])),
+            "query": _named(rows["query"], queries),
+            "document": _named(document, documents),
             "channel": pa.array(rows["channel"], mask=rows["channel"] == ABSENT).cast(pa.int8()),
             **{name: _seconds(rows[name]) for name in ("reference_start", "reference_end", "start", "end")},
             "score": pa.array(given_scores(rows["score"]), mask=np.isnan(rows["score"])),
-            "decision": pa.array(["NO", "YES"]).take(pa.array(rows["decision"], mask=rows["decision"] < 0)),
-            "outcome": pa.array(OUTCOMES).take(pa.array(rows["outcome"])),
-        },
-        schema=ALIGNMENT,
+            "decision": _named(rows["decision"], pa.array(["NO", "YES"]), undecided),
+            "outcome": _named(rows["outcome"], pa.array(OUTCOMES)),
+        }
     )
+
+
+def _named(codes: np.ndarray, names: pa.StringArray, absent: Bool | None = None) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=absent), names)
 
 
 def _seconds(times: I64) -> pa.Array:

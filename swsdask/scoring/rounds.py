@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
 from swsdask.model.parquet_files import in_one_form
-from swsdask.model.results import CURVES, SCORES, Note
+from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Note
 from swsdask.model.system_rows import Rows, Spill, SystemRows, as_encoded
 from swsdask.model.tables import coded
 
@@ -173,18 +173,18 @@ class Source(Protocol[SystemOfSource]):
 
 @dataclass(frozen=True, eq=False)
 class ResultTables:
-    """The results of systems, in order, and their alignment if it was requested."""
+    """The results of systems, in order, and their rows of `ALIGNMENT` if these were requested."""
 
     systems: dict[str, SystemResults]
-    alignment: pa.Table | None = None
+    aligned: dict[str, Rows] | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[ResultTables], systems: Sequence[str]) -> Self:
         """The results of systems that were scored in several parts, in the order of `systems`."""
         of = {system: own for part in parts for system, own in part.systems.items()}
-        aligned = [part.alignment for part in parts if part.alignment is not None]
+        aligned = {system: rows for part in parts for system, rows in (part.aligned or {}).items()}
         ordered = {system: of[system] for system in systems}
-        return cls(ordered, _in_order(pa.concat_tables(aligned), systems) if aligned else None)
+        return cls(ordered, {system: aligned[system] for system in systems} if aligned else None)
 
     def held(self, spill: Spill) -> Self:
         """Return the same with the rows of systems where they are held until they are written."""
@@ -201,6 +201,11 @@ class ResultTables:
         return SystemRows(CURVES, {system: own.curves for system, own in self.systems.items()})
 
     @property
+    def alignment(self) -> SystemRows | None:
+        """The rows of `ALIGNMENT`; None if they were not requested."""
+        return None if self.aligned is None else SystemRows(ALIGNMENT, self.aligned)
+
+    @property
     def overall(self) -> pa.Table:
         """The rows of `SCORES` over all queries."""
         none = coded(SCORES.empty_table(), SCORES)
@@ -215,12 +220,6 @@ class ResultTables:
     def observed(self) -> dict[str, object]:
         """The objects that were taken of each system beside its numbers."""
         return {system: own.observed for system, own in self.systems.items()}
-
-
-def _in_order(table: pa.Table, systems: Sequence[str]) -> pa.Table:
-    """The rows of an alignment in the order of systems."""
-    place = pc.index_in(table["system"], value_set=pa.array(systems, pa.string()))
-    return table.take(pc.array_sort_indices(place.combine_chunks()))
 
 
 def score_systems(

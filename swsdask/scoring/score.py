@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
 
-import pyarrow as pa
-
 from swsdask.archive.kept import CacheCounts, KeptStatistics
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
@@ -18,7 +16,6 @@ from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import FEW, ArchiveError, choices, listed
 from swsdask.model.resources import SECONDS_PER_HOUR
-from swsdask.model.results import ALIGNMENT
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.system_rows import Spill
 from swsdask.model.trials import Reference
@@ -100,8 +97,7 @@ def score_archive(
     tables = ResultTables.joined(parts, systems)
     if not alignment:
         return tables
-    aligned = align_systems(archive, systems, reference, executor, settings.engine, shown)
-    return replace(tables, alignment=pa.concat_tables([ALIGNMENT.empty_table(), *aligned]).combine_chunks())
+    return replace(tables, aligned=align_systems(archive, runs, reference, executor, settings.engine, shown, spill))
 
 
 def count_archive(

@@ -20,6 +20,7 @@ import pytest
 
 from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, Result
+from swsdask.model.system_rows import SystemRows
 from swsdask.places import writing
 from swsdask.places.writing import fingerprint, replacing, temporary_folder, together
 from swsdask.render.outputs import read_outputs, renew_report, write_outputs
@@ -78,7 +79,9 @@ def kill(hooked: Kill, monkeypatch: pytest.MonkeyPatch) -> Kill:
 OLD = replace(
     three_systems(),
     notes=("old",),
-    alignment_table=table([("a", "q1", "d", 1, 0.5, 1.0, 0.4, 0.9, 2.5, "YES", "hit")], ALIGNMENT),
+    alignment_rows=SystemRows.of(
+        table([("a", "q1", "d", 1, 0.5, 1.0, 0.4, 0.9, 2.5, "YES", "hit")], ALIGNMENT), ALIGNMENT
+    ),
 )
 NEW = Result.of(OLD.table.slice(1), OLD.curve_table.slice(1), OLD.manifest, ("new",))
 

@@ -14,6 +14,7 @@ import pytest
 import swsdask.render.outputs as outputs
 from swsdask.model.errors import InputError
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, Result
+from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import rows_with
 from swsdask.places.writing import replacing
 from swsdask.render.outputs import read_outputs, result_as, write_outputs
@@ -93,7 +94,7 @@ def test_scores_json_of_nothing_is_an_empty_list() -> None:
 
 def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
     texts = table([("q", "a word")], QUERY_TEXTS)
-    result = replace(three_systems(), alignment_table=ALIGNED, text_table=texts)
+    result = replace(three_systems(), alignment_rows=SystemRows.of(ALIGNED, ALIGNMENT), text_table=texts)
     write_outputs(result, tmp_path / "new" / "out")
     names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
     assert names == {
@@ -186,7 +187,7 @@ def test_a_failure_leaves_the_earlier_result_as_it_was(
 
 
 def test_the_alignment_of_an_earlier_result_goes(tmp_path: Path) -> None:
-    write_outputs(replace(odd(), alignment_table=ALIGNED), tmp_path)
+    write_outputs(replace(odd(), alignment_rows=SystemRows.of(ALIGNED, ALIGNMENT)), tmp_path)
     (tmp_path / "mine.txt").write_text("kept")
     write_outputs(odd(), tmp_path)
     assert not (tmp_path / "alignment.parquet").exists()
@@ -216,7 +217,7 @@ def test_infinities_in_a_manifest_are_words(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_result_is_an_error_that_names_the_file(tmp_path: Path, name: str, content: bytes | None) -> None:
-    write_outputs(replace(odd(), alignment_table=ALIGNED), tmp_path)
+    write_outputs(replace(odd(), alignment_rows=SystemRows.of(ALIGNED, ALIGNMENT)), tmp_path)
     if content is None:
         (tmp_path / name).unlink()
     else:

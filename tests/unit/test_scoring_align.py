@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 
 from swsdask.execution.executor import SerialExecutor, Unseen
+from swsdask.model import parquet_files
 from swsdask.model.errors import ExecutionError
 from swsdask.model.results import ALIGNMENT
+from swsdask.model.system_rows import Spill, SystemRows
 from swsdask.model.trials import Reference, Segments
 from swsdask.model.units import id_hash
 from swsdask.scoring import alignment_table
@@ -36,10 +38,14 @@ def aligned(evaluated: Reference, rows: Any = ROWS, **systems: Any) -> list[dict
     return table(engines.archive_of({"s": rows, **systems}), evaluated).to_pylist()
 
 
+def rows_of(archive: Any, evaluated: Reference) -> SystemRows:
+    engine = engines.settings().engine
+    held = align_systems(archive, archive.runs, evaluated, SerialExecutor(), engine, Unseen(), Spill())
+    return SystemRows(ALIGNMENT, {run.system: held[run.system] for run in archive.runs})
+
+
 def table(archive: Any, evaluated: Reference) -> pa.Table:
-    names = [run.system for run in archive.runs]
-    parts = list(align_systems(archive, names, evaluated, SerialExecutor(), engines.settings().engine, Unseen()))
-    return pa.concat_tables([ALIGNMENT.empty_table(), *parts]).combine_chunks()
+    return rows_of(archive, evaluated).table.cast(ALIGNMENT).combine_chunks()
 
 
 def test_every_outcome_of_virtual_trials() -> None:
@@ -114,13 +120,20 @@ def test_systems_come_in_the_given_order_and_one_without_detections_missed_every
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_the_size_of_pieces_changes_nothing(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+@pytest.mark.parametrize("few", [0, 1000])
+def test_the_size_of_pieces_changes_nothing(monkeypatch: pytest.MonkeyPatch, size: int, few: int) -> None:
     evaluated = engines.evaluation(OCCURRENCES, [0, 0, 0], n_queries=2, tolerance=S // 2, outside="false_alarm")
     archive = engines.archive_of({"s": ROWS, "t": ROWS[::2]})
     whole = table(archive, evaluated)
+    monkeypatch.setattr(parquet_files, "_ROWS_PER_GROUP", 2)
+    content = b"".join(rows_of(archive, evaluated).parts())
     pieces = engines.CellArchive(archive.runs, {name: cut(name) for name in "st"})
     monkeypatch.setattr(alignment_table, "ROWS_AT_ONCE", size)
+    monkeypatch.setattr(alignment_table, "FEW_ROWS", few)
     assert table(pieces, evaluated).equals(whole)
+    assert b"".join(rows_of(pieces, evaluated).parts()) == content
+    again = SystemRows.of(whole, ALIGNMENT)
+    assert b"".join(again.parts()) == content
 
 
 def cut(system: str) -> list[engines.MemoryCell]:

@@ -266,9 +266,7 @@ def test_progress_tells_every_round_and_reaches_its_end() -> None:
         ["round 1 of 2", 9, 9],
         ["round 2 of 2", 9, 9],
         ["numbers", 9, 9],
-        ["alignment of a", 3, 3],
-        ["alignment of b", 3, 3],
-        ["alignment of c", 3, 3],
+        ["alignment", 9, 9],
     ]
 
 

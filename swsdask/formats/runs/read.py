@@ -302,26 +302,26 @@ _OF_TARGETS = ["document", "channel", "reference_start", "word"]
 _OF_DETECTIONS = ["system", "query", "document", "channel", "start", "end", "score"]
 
 
-def with_texts(
-    alignment: pa.Table,
-    runs: Mapping[str, Iterable[str]],
-    rttm: str | None,
-    encoding: str,
-    words: Mapping[str, str] | None,
-    units: Units,
-) -> pa.Table:
-    """The alignment with the columns `TEXTS`.
+def spelled_starts(rttm: str, encoding: str, units: Units | None) -> list[pa.Table]:
+    """The starts of targets as an RTTM spells them; none of another file.
 
-    `runs` has the files of each system, the RTTM is in `encoding`. Targets begin with the first of the `words` of each
-    query; None: with the records of speakers, which segments are made of. Of a word that is taken apart into several
-    `units`, each has its share of the time, in thousandths of a second.
+    Of a word that is taken apart into several `units`, each has its share of the time, in thousandths of a second;
+    None: the records of speakers, which segments are made of.
     """
-    detections = [part for system, files in runs.items() for part in _detections(system, files)]
-    targets: list[pa.Table] = []
-    if rttm is not None and _is(rttm, Format.RTTM):
-        targets = list(_starts(rttm, encoding, None if words is None else units))
+    return list(_starts(rttm, encoding, units)) if _is(rttm, Format.RTTM) else []
+
+
+def with_texts(
+    alignment: pa.Table, files: Iterable[str], targets: list[pa.Table], words: Mapping[str, str]
+) -> pa.Table:
+    """The alignment of one system with the columns `TEXTS`, of the files of its run and of `spelled_starts`.
+
+    Targets begin with the first of the `words` of each query; those of segments have none.
+    """
+    system = alignment["system"][0].as_py() if len(alignment) else ""
+    detections = [*_detections(system, files)]
     queries = alignment["query"].unique()
-    first = pa.array([(words or {}).get(query, "").casefold() for query in queries.to_pylist()], pa.string())
+    first = pa.array([words.get(query, "").casefold() for query in queries.to_pylist()], pa.string())
     sought = alignment.append_column("word", first.take(pc.index_in(alignment["query"], queries)))
     alignment = _joined(alignment, sought, detections, _OF_DETECTIONS, TEXTS[:3])
     return _joined(alignment, sought, targets, _OF_TARGETS, TEXTS[3:])
