@@ -35,7 +35,7 @@ those of a rational approximation (Beasley and Springer 1977, algorithm AS 111),
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -99,50 +99,63 @@ def kwseval_det(
         p_fa = accepted[0::2][with_nontargets] / n_nontarget[with_nontargets]
         p_miss = (n_target - accepted[1::2])[with_targets] / n_target[with_targets]
         value = 1 - (p_miss + beta * p_fa) if every else np.empty((0, len(chunk)))
-        for number, threshold in enumerate(chunk.tolist()):
-            miss, false_alarm, twv = (_Averaged.of(values[:, number], len(queries)) for values in (p_miss, p_fa, value))
-            yield _line(fixed(threshold, places), miss, false_alarm, twv, beta)
+        miss, false_alarm, twv = (_Averaged.of(values, len(queries)) for values in (p_miss, p_fa, value))
+        yield from _lines((fixed(threshold, places) for threshold in chunk.tolist()), miss, false_alarm, twv, beta)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Averaged:
-    """The mean over some queries, NaN of none, and two standard errors, NaN of one."""
+    """The mean over some queries, NaN of none, and two standard errors, NaN of one: float64 [n_scores]."""
 
-    mean: float
-    errors: float
+    mean: F64
+    errors: F64
 
     @classmethod
     def of(cls, values: F64, n_queries: int) -> _Averaged:
-        """Average; the errors are those of `n_queries`, by sums of squares as the tool has it."""
-        count, total = len(values), math.fsum(values)
+        """Average [queries, n_scores]; the errors are those of `n_queries`, by sums of squares as the tool has it."""
+        count, total = len(values), _sums(values)
+        undefined = np.full_like(total, np.nan)
         if count < 2:
-            return cls(total if count else math.nan, math.nan)
-        variance = (count * math.fsum(values * values) - total * total) / (count * (count - 1))
-        return cls(total / count, 2 * (math.sqrt(max(variance, 0.0)) / math.sqrt(n_queries)))
+            return cls(total if count else undefined, undefined)
+        variance = (count * _sums(values * values) - total * total) / (count * (count - 1))
+        return cls(total / count, 2 * (np.sqrt(np.maximum(variance, 0.0)) / math.sqrt(n_queries)))
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> tuple[F64, F64]:
         """Two standard errors below and above."""
         return self.mean - self.errors, self.mean + self.errors
 
 
-def _line(score: str, miss: _Averaged, false_alarm: _Averaged, twv: _Averaged, beta: float) -> str:
-    """The line of a score, from P_miss, P_fa and TWV of the queries.
+def _sums(values: F64) -> F64:
+    """Sums over the first axis, rounded once as `math.fsum` rounds: what an addition loses is summed beside it."""
+    total, lost = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    for added in values:
+        new = total + added
+        of_added = new - total
+        lost += (total - (new - of_added)) + (added - of_added)
+        total = new
+    return total + lost
+
+
+def _lines(
+    scores: Iterable[str], miss: _Averaged, false_alarm: _Averaged, twv: _Averaged, beta: float
+) -> Iterator[str]:
+    """The line of each score, from P_miss, P_fa and TWV of the queries.
 
     QUIRK: P_miss of no query has the deviate of 0; its deviate above is that of the mean where it has no standard
     errors, and none where P_fa has none.
     """
     value = 1 - (miss.mean + beta * false_alarm.mean)
-    means = [miss.mean, false_alarm.mean]
     low, high = zip(miss.ends, false_alarm.ends, strict=True)
-    rate = 0.0 if math.isnan(miss.mean) else miss.mean
-    above = rate if math.isnan(miss.errors) else high[0]
-    if math.isnan(false_alarm.errors):
-        above = math.nan
-    deviates = map(normal_deviate, (rate, false_alarm.mean, *low, above, high[1]))
-    of_value = (value - twv.errors, value + twv.errors)
-    numbers = [next(deviates), next(deviates), *means, value, *deviates, *low, *high, *of_value]
-    return " ".join([score, *map(_as_perl, numbers), "\n"])
+    rate = np.where(np.isnan(miss.mean), 0.0, miss.mean)
+    above = np.where(np.isnan(miss.errors), rate, high[0])
+    above = np.where(np.isnan(false_alarm.errors), np.nan, above)
+    deviates = [[*map(normal_deviate, rates.tolist())] for rates in (rate, false_alarm.mean, *low, above, high[1])]
+    rates = (miss.mean, false_alarm.mean, value)
+    ends = (*low, *high, value - twv.errors, value + twv.errors)
+    columns = (*deviates[:2], *(each.tolist() for each in rates), *deviates[2:], *(each.tolist() for each in ends))
+    for score, *numbers in zip(scores, *columns, strict=True):
+        yield " ".join([score, *map(_as_perl, numbers), "\n"])
 
 
 def _as_perl(value: float) -> str:
