@@ -23,7 +23,10 @@ of n^3 - n."""
 N_COUNTS = 6
 
 _STRIDE = 8
-_ROOM = 4
+"""The spread is that of every eighth difference."""
+
+_SORTED = 4
+"""At most an eighth of all differences are sorted, beside so many times as many as are needed."""
 
 
 @part(error_model="numpy")
@@ -148,12 +151,12 @@ def compare_pair(
         n_bootstrap += abs(found[replicate] - difference) >= bound
     counts[N_BOOTSTRAP] = n_bootstrap
     mean, deviation = _spread(found)
-    below = _lowest(found, 1.0, mean - deviations * deviation, _ROOM * (low + 2) + n // 8, sorted_room)
+    below = _lowest(found, 1.0, mean - deviations * deviation, _SORTED * (low + 2) + n // 8, sorted_room)
     if below < low + 2:
         return False
     ends[0], ends[1] = sorted_room[low], sorted_room[low + 1]
     from_top = n - 1 - high
-    above = _lowest(found, -1.0, -(mean + deviations * deviation), _ROOM * (from_top + 1) + n // 8, sorted_room)
+    above = _lowest(found, -1.0, -(mean + deviations * deviation), _SORTED * (from_top + 1) + n // 8, sorted_room)
     if above < from_top + 1:
         return False
     ends[2], ends[3] = -sorted_room[from_top], -sorted_room[from_top - 1]

@@ -2,12 +2,13 @@
 
 Both sides begin with merged statistics and run in one thread. scipy is given the cheapest statistic that numpy has
 without compiling: averages of arrays, for MTWV and AP two running sums over all cells of a system. It draws fewer
-replicates, and its cost is that of as many.
+replicates, and its cost is that of as many. Pairs are tested from compiled counts, and by definition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,18 @@ import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
 from swsdask.comparison.compare import compare
+from swsdask.comparison.paired import Pair, compare_pairs
+from swsdask.comparison.resampled import Draws, SampleReplicates
 from swsdask.measures.resampling.ladders import BestThreshold, PooledPrecision
 from swsdask.model.comparison import Resampling
-from swsdask.model.samples import Among
-from tests.bench.cost import cost
-from tests.bench.data import Data
+from swsdask.model.samples import Among, Averages
+from tests.bench.cost import cost, in_turn
+from tests.bench.data import SEED, Data
 from tests.bench.table import Row
 
 MEASURES = ["atwv", "mtwv", "map"]
 REPLICATES, OF_SCIPY = 10_000, 20
+N_SYSTEMS, N_QUERIES = 60, 500
 
 
 def rows(data: Data) -> Iterator[Row]:
@@ -49,6 +53,39 @@ def rows(data: Data) -> Iterator[Row]:
             peak=ours.peak,
             peak_of_theirs=theirs.peak,
         )
+    ours, theirs = in_turn((tests_of_pairs, True), (tests_of_pairs, False))
+    yield Row(
+        f"tests of {len(_pairs()):,} pairs over {N_QUERIES} queries, {REPLICATES:,} replicates",
+        ours.cpu,
+        "NumPy, one test after the other",
+        theirs.cpu,
+        theirs.cpu / ours.cpu,
+        least=2.0,
+        peak=ours.peak,
+        peak_of_theirs=theirs.peak,
+    )
+
+
+def tests_of_pairs(compiled: bool) -> Callable[[], None]:
+    """The tests of all pairs of some systems, from compiled counts or by definition."""
+    how = Resampling(replicates=REPLICATES)
+    draws = Draws(how, N_QUERIES)
+    columns = np.random.default_rng(SEED).random((N_SYSTEMS, 1, N_QUERIES))
+    samples = [SampleReplicates.of(Averages(0.0, (1.0,), each), draws, in_pairs=True) for each in columns]
+    pairs = [Pair(samples[one], samples[other]) for one, other in _pairs()]
+
+    def work() -> None:
+        if compiled:
+            compare_pairs(pairs, how)
+        else:
+            for pair in pairs:
+                pair.tested(how)
+
+    return work
+
+
+def _pairs() -> list[tuple[int, int]]:
+    return list(combinations(range(N_SYSTEMS), 2))
 
 
 def ours_of(url: str, measures: list[str]) -> Callable[[], None]:
