@@ -344,7 +344,7 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     if others or (by_statistics and scored_now):
         named = ", ".join([*others, *(by_statistics if scored_now else ())])
         sentences.append(f"{named} cannot be resampled: no average over queries, or not defined for any system.")
-    return " ".join(sentences) + f" What these results have that can be resampled: {possible}."
+    return " ".join([*sentences, f"What these results have that can be resampled: {possible}."])
 
 
 def errors(

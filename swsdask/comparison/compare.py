@@ -33,6 +33,7 @@ import pyarrow as pa
 from swsdask.comparison.paired import Tasks
 from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Failure, Resampling
+from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.measures import TABLE, better
 from swsdask.model.samples import SampleOfQueries
@@ -111,7 +112,7 @@ def parse_gate(text: str) -> Gate:
 
 def _check_measure(text: str, measure: str) -> None:
     """Raise `SettingsError` unless the table of measures has it; a family such as `twv@` needs a point."""
-    known = [row.name for row in TABLE]
+    known = [row.name for row in (*TABLE, *DISCOVERY)]
     family, at, point = measure.partition("@")
     if family + at not in known:
         near = difflib.get_close_matches(measure, known, n=1, cutoff=0.0)

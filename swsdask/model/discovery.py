@@ -287,12 +287,14 @@ def _rows() -> Iterator[Description]:
         yield Description(name, heading, _COUNTED[name], 0, span="0 ..")
     for name, heading in SINGLE.items():
         direction = -1 if name == "ned" else 1
-        yield Description(name, heading, ABOUT[name], 3, direction, span="0 .. 1", formula=_FORMULAS.get(name, ""))
+        formula = _FORMULAS.get(name, "")
+        yield Description(name, heading, ABOUT[name], 3, direction, balanced=True, span="0 .. 1", formula=formula)
     for family, heading in FAMILIES.items():
         for ending, word in WORDS.items():
             formula = _FORMULAS.get(ending, "")
             title = f"{ABOUT[family]}: {word}"
-            yield Description(f"{family}_{ending}", f"{heading} {word}", title, 3, 1, span="0 .. 1", formula=formula)
+            name, balanced = f"{family}_{ending}", ending == "f_score"
+            yield Description(name, f"{heading} {word}", title, 3, 1, balanced, span="0 .. 1", formula=formula)
 
 
 DISCOVERY = tuple(_rows())

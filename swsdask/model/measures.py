@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -464,7 +464,7 @@ def parse_name(measure: str) -> Name:
 
     Examples
     --------
-    >>> tuple(parted("precision_at_rank(rel=2)@5")), tuple(parted("map"))
+    >>> tuple(parse_name("precision_at_rank(rel=2)@5")), tuple(parse_name("map"))
     (('precision_at_rank@', 2, '5'), ('map', 1, ''))
     """
     found = _NAME.fullmatch(measure)
@@ -489,11 +489,24 @@ def named_at(level: int, columns: Mapping[str, Column]) -> dict[str, Column]:
 def describe(measure: str) -> Description:
     """The row of a measure. The heading of `twv@0.5` names its point; an unknown measure is described by its name."""
     family, level, point = parse_name(measure)
-    row = _BY_NAME.get(family)
+    row = _BY_NAME.get(family) or _of_discovery().get(family)
     if row is None:
         return Description(measure, measure, measure, _COUNT if measure.startswith("n_") else None)
     heading = f"{row.heading} at {point}" if point else row.heading
     return replace(row, name=measure, heading=heading if level == RELEVANT else f"{heading}, grade {level}+")
+
+
+@cache
+def _of_discovery() -> dict[str, Description]:
+    from swsdask.model.discovery import DISCOVERY  # which is made of this module's rows
+
+    return {row.name: row for row in DISCOVERY}
+
+
+def balanced_measures(measures: Sequence[str]) -> list[str]:
+    """Those of some measures by which systems may be ranked, the preferred first; of term discovery in their order."""
+    of_discovery = (name for name in measures if name in _of_discovery() and describe(name).balanced)
+    return list(dict.fromkeys((*select_measures(BALANCED, measures), *of_discovery)))
 
 
 def names_in(tool: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from scipy import stats
 
 import swsdask as sws
 from swsdask.discovery.measures import measures_of
-from swsdask.model.discovery import Definition
+from swsdask.model.discovery import FAMILIES, Definition
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render.outputs import read_outputs
 from tests.cli.conftest import Outcome
@@ -272,6 +272,23 @@ def test_systems_are_compared_over_folds_which_may_be_files(swsdask: Call, tmp_p
     shown = swsdask("compare", tmp_path / "r", "--measures", "coverage", "--replicates", "50")
     assert shown.code == 0, shown.err
     assert "50 replicates of the folds, seed 0" in shown.out
+
+
+def test_results_of_all_measures_are_compared_and_correlated(swsdask: Call, tmp_path: Path) -> None:
+    assert swsdask("simulate", "discovery", "--out", tmp_path, "--phones", "8000").code == 0
+    given: Any = ("--phones", tmp_path / "sim.phn", "--words", tmp_path / "sim.wrd", "--out", tmp_path / "r")
+    assert swsdask("discover", tmp_path, *given).code == 0
+    scored = ["ned", "coverage", *(f"{name}_f_score" for name in FAMILIES)]
+    found = sws.compare(tmp_path / "r", replicates=200)
+    assert found.interval_table["measure"].unique().to_pylist() == scored
+    shown = swsdask("compare", tmp_path / "r", "--replicates", "200", "--baseline", "careful", "--fail-if", "ned rises")
+    assert shown.code == 3
+    assert "gate 'ned rises' failed: ned of dense is 0." in shown.err
+    ranks = [line.split()[0] for line in shown.out.partition("all  NED")[2].splitlines()[4:8]]
+    values = found.interval_table.to_pandas().set_index(["measure", "system"])["value"]["ned"]
+    assert ranks == list(values.sort_values().index)
+    assert sws.rank_correlation(read_outputs(str(tmp_path / "r"))).measures == tuple(scored)
+    assert "| careful | **" in read_outputs(str(tmp_path / "r")).to_markdown("ned")
 
 
 def test_simulated_files_are_scored(swsdask: Call, tmp_path: Path) -> None:
