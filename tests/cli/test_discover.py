@@ -287,8 +287,9 @@ def test_results_of_all_measures_are_compared_and_correlated(swsdask: Call, tmp_
     ranks = [line.split()[0] for line in shown.out.partition("all  NED")[2].splitlines()[4:8]]
     values = found.interval_table.to_pandas().set_index(["measure", "system"])["value"]["ned"]
     assert ranks == list(values.sort_values().index)
-    assert sws.rank_correlation(read_outputs(str(tmp_path / "r"))).measures == tuple(scored)
-    assert "| careful | **" in read_outputs(str(tmp_path / "r")).to_markdown("ned")
+    result = read_outputs(str(tmp_path / "r"))
+    assert list(sws.rank_correlation(result)["measure"].unique()) == scored
+    assert "| careful | **" in result.to_markdown("ned")
 
 
 def test_simulated_files_are_scored(swsdask: Call, tmp_path: Path) -> None:
