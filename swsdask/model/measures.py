@@ -504,7 +504,7 @@ def _of_discovery() -> dict[str, Description]:
 
 
 def balanced_measures(measures: Sequence[str]) -> list[str]:
-    """Those of some measures by which systems may be ranked, the preferred first; of term discovery in their order."""
+    """The measures by which systems may be ranked, the preferred first; those of term discovery in their order."""
     of_discovery = (name for name in measures if name in _of_discovery() and describe(name).balanced)
     return list(dict.fromkeys((*select_measures(BALANCED, measures), *of_discovery)))
 
