@@ -35,7 +35,7 @@ from swsdask.comparison.significance import (
     p_wilcoxon,
     rounding,
 )
-from swsdask.kernels.paired import (
+from swsdask.kernels.differences import (
     N_BOOTSTRAP,
     N_COUNTS,
     N_DOWN,
@@ -75,6 +75,9 @@ class Tested(NamedTuple):
     p_wilcoxon: float
 
 
+_P_BOOTSTRAP = Tested._fields.index("p_bootstrap")
+
+
 @dataclass(frozen=True, eq=False)
 class Pair:
     """Two samples, over the queries that both have; differences are those of one - other.
@@ -96,12 +99,6 @@ class Pair:
         with np.errstate(invalid="ignore"):  # infinities of both
             return self.one.replicates - self.other.replicates
 
-    @property
-    def parts(self) -> F64:
-        """The difference of each query; none where the two cannot be exchanged query by query."""
-        one, other = self.one.exchanged, self.other.exchanged
-        return np.zeros(0) if one is None or other is None else one.parts - other.parts
-
     def tested(self, how: Resampling) -> Tested:
         """The difference with its tests."""
         replicates, left_out = self.replicates, None
@@ -111,7 +108,8 @@ class Pair:
         of_queries = (math.nan, math.nan, math.nan)
         one, other = self.one.exchanged, self.other.exchanged
         if one is not None and other is not None and not math.isnan(self.difference):
-            of_queries = (p_randomization(one, other), p_sign(self.parts), p_wilcoxon(self.parts))
+            parts = one.parts - other.parts
+            of_queries = (p_randomization(one, other), p_sign(parts), p_wilcoxon(parts))
         low, high = interval(self.difference, replicates, left_out, how.level)
         return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates), *of_queries)
 
@@ -188,11 +186,11 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
     number = counts.tolist()
     of_queries = (math.nan, math.nan, math.nan)
     if one is not None and other is not None:
-        n_moved = number[N_UP] + number[N_DOWN]
+        parts, n_moved = one.parts - other.parts, number[N_UP] + number[N_DOWN]
         of_queries = (
             p_randomization(one, other) if n_moved <= ENUMERATED else (1 + number[N_REACH]) / (1 + n),
             p_of_signs(n_moved, min(number[N_UP], number[N_DOWN])),
-            p_wilcoxon(pair.parts) if n_moved <= RANKED else p_of_ranks(n_moved, number[POSITIVE], number[TIES]),
+            p_wilcoxon(parts) if n_moved <= RANKED else p_of_ranks(n_moved, number[POSITIVE], number[TIES]),
         )
     return Tested(pair.difference, *ends.between(neighbours), (1 + number[N_BOOTSTRAP]) / (1 + n), *of_queries)
 
@@ -231,7 +229,7 @@ class Tasks:
         known = self._known(samples)
         found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
         rows = np.concatenate([np.empty((0, len(Tested._fields))), *(part.rows for part in found)])
-        p = rows[:, Tested._fields.index("p_bootstrap")]
+        p = rows[:, _P_BOOTSTRAP]
         if self._adjust == "holm":
             return rows, holm(p)
         defined = np.flatnonzero(~np.isnan(p))
@@ -277,7 +275,7 @@ def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _
     rows[by_other] = compare_pairs([pairs[number] for number in by_other], draws.how)  # what they share stays in caches
     if draws.how.adjust != "max-t":
         return _PartTested(rows, np.array(True))
-    defined = (pair.replicates for pair, row in zip(pairs, rows, strict=True) if not math.isnan(row[3]))
+    defined = (pair.replicates for pair, row in zip(pairs, rows, strict=True) if not math.isnan(row[_P_BOOTSTRAP]))
     return _PartTested(rows, all_finite(defined))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.model.errors import SettingsError, choices
-from swsdask.model.measures import balanced_measures, better, select_measures
+from swsdask.model.measures import better, measures_of_merit, select_measures
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.trials import F64, I64
 
@@ -110,7 +110,7 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
     """Compare the rankings of a condition's systems under each pair of measures.
 
     `measures` are names, `twv@` for all its points; None: the requested ones with an order of merit, or, where
-    all were, `model.measures.balanced_measures`; less those that no system has. A system without one of two measures is
+    all were, `model.measures.measures_of_merit`; less those that no system has. A system without one of two measures is
     left out of that pair, and counted. Raises `SettingsError` for an unknown condition or measure, one without an order
     of merit, and where fewer than two systems or measures are there to compare.
     """
@@ -125,7 +125,7 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
         )
     chosen = _default(result, values) if measures is None else _chosen(list(measures), list(values))
     if len(chosen) < 2:
-        one, there = (", ".join(names) or "none" for names in (chosen, balanced_measures(list(values))))
+        one, there = (", ".join(names) or "none" for names in (chosen, measures_of_merit(list(values))))
         raise SettingsError(f"Give two or more measures to compare; found {one}. The result has, for example: {there}.")
     return _compare(values, systems, chosen, condition)
 
@@ -152,10 +152,8 @@ def _systems(values: Values) -> tuple[str, ...]:
 
 
 def _default(result: Result, values: Values) -> list[str]:
-    there = [name for name, own in values.items() if better(name) and not all(map(math.isnan, own.values()))]
-    return (
-        list(dict.fromkeys(select_measures(result.requested, there))) if result.requested else balanced_measures(there)
-    )
+    there = [name for name, own in values.items() if not all(map(math.isnan, own.values()))]
+    return measures_of_merit(there, result.requested)
 
 
 def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:

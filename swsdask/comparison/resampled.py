@@ -25,7 +25,7 @@ from swsdask.comparison.significance import (
     standard_error,
 )
 from swsdask.model.comparison import Resampling
-from swsdask.model.measures import balanced_measures, better, select_measures
+from swsdask.model.measures import better, measures_of_merit
 from swsdask.model.results import Result
 from swsdask.model.samples import (
     AVERAGED,
@@ -194,9 +194,7 @@ def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> Qu
 def candidates(result: Result) -> list[str]:
     """The measures of a result by which systems may be ranked, the preferred first, or the requested ones."""
     there = pc.unique(result.table.filter(pc.is_null(result.table["query"]))["measure"]).to_pylist()
-    if not result.requested:
-        return balanced_measures(there)
-    return list(dict.fromkeys(name for name in select_measures(result.requested, there) if better(name)))
+    return measures_of_merit(there, result.requested)
 
 
 def averaged(result: Result) -> list[str]:

@@ -503,10 +503,15 @@ def _of_discovery() -> dict[str, Description]:
     return {row.name: row for row in DISCOVERY}
 
 
-def balanced_measures(measures: Sequence[str]) -> list[str]:
-    """The measures by which systems may be ranked, the preferred first; those of term discovery in their order."""
+def measures_of_merit(measures: Sequence[str], requested: Sequence[str] | None = None) -> list[str]:
+    """The requested ones of some measures that have an order of merit.
+
+    Where all were requested (None), those by which systems may be ranked, the preferred first; those of term discovery
+    in their order.
+    """
     of_discovery = (name for name in measures if name in _of_discovery() and describe(name).balanced)
-    return list(dict.fromkeys((*select_measures(BALANCED, measures), *of_discovery)))
+    names = requested or (*BALANCED, *of_discovery)
+    return list(dict.fromkeys(name for name in select_measures(names, measures) if better(name)))
 
 
 def names_in(tool: str) -> dict[str, str]:

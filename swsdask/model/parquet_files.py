@@ -12,6 +12,7 @@ reads the row groups, has no function for joining them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,14 @@ def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFil
             file.write_table(group, row_group_size=_ROWS_PER_GROUP)
 
 
-def in_row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of tables of one schema, cut as `write_parquet` cuts those of one table."""
+def encoded_in_turn(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Buffer:
+    """The Parquet file, as `encoded` makes it, of the rows of tables that are drawn one after the other."""
+    files = (encoded(group, schema) for group in _in_row_groups(tables))
+    return pa.py_buffer(b"".join(joined(chain(files, [encoded(schema.empty_table(), schema)]))))
+
+
+def _in_row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of tables, cut as `write_parquet` cuts those of one."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)

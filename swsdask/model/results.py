@@ -97,7 +97,8 @@ class Note(NamedTuple):
     @classmethod
     def of_count(cls, before: str, number: int, things: str, after: str) -> Self:
         """A sentence with a number of things, such as "queries": of many systems the line says their sum."""
-        return cls(f"{before}{counted(number, things)}{after}", f"{before}{{}} {things}{after}", number)
+        around = (text.replace("{", "{{").replace("}", "}}") for text in (before, f" {things}{after}"))
+        return cls(f"{before}{counted(number, things)}{after}", "{}".join(around), number)
 
 
 FEW_SYSTEMS = 3
@@ -148,7 +149,7 @@ class Result(Figures, Tables):
     overall : pyarrow.Table
         The rows of `scores` over all queries.
     table, curve_table, alignment_table, text_table : pyarrow.Table
-        The tables in Arrow, with dictionaries for repeated names.
+        The tables in Arrow; `table` and `curve_table` have dictionaries for repeated names.
     manifest : dict
         The signature (measures, settings, definitions, version, hashes of the inputs), the counts of what was dropped,
         and how the work ran.

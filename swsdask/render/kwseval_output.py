@@ -44,6 +44,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdask.kernels.sums import rounded_sums
 from swsdask.model.results import Result
 from swsdask.model.trials import F64
 from swsdask.render.stdeval_output import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
@@ -88,17 +89,17 @@ def kwseval_det(
     order = np.lexsort((score, is_target, query))
     bounds = np.searchsorted((2 * query + is_target)[order], np.arange(2 * len(queries) + 1))
     of_kinds = [score[order[first:last]] for first, last in pairwise(bounds.tolist())]
-    n_target = np.array([targets[name] for name in queries], np.float64)[:, np.newaxis]
+    n_target = np.array([targets[name] for name in queries], np.float64)
     n_nontarget = trials - n_target
-    with_targets, with_nontargets = n_target[:, 0] > 0, n_nontarget[:, 0] != 0
+    with_targets, with_nontargets = n_target > 0, n_nontarget != 0
     every = (with_targets & with_nontargets).all()
     places = decimals(scored["score"])
     for chunk in np.split(thresholds, range(_LINES_AT_ONCE, len(thresholds), _LINES_AT_ONCE)):
         accepted = np.array([len(scores) - np.searchsorted(scores, chunk) for scores in of_kinds], np.float64)
-        accepted = accepted.reshape(len(of_kinds), len(chunk))
-        p_fa = accepted[0::2][with_nontargets] / n_nontarget[with_nontargets]
-        p_miss = (n_target - accepted[1::2])[with_targets] / n_target[with_targets]
-        value = 1 - (p_miss + beta * p_fa) if every else np.empty((0, len(chunk)))
+        accepted = accepted.reshape(len(of_kinds), len(chunk)).T
+        p_fa = accepted[:, 0::2][:, with_nontargets] / n_nontarget[with_nontargets]
+        p_miss = (n_target - accepted[:, 1::2])[:, with_targets] / n_target[with_targets]
+        value = 1 - (p_miss + beta * p_fa) if every else np.empty((len(chunk), 0))
         miss, false_alarm, twv = (_Averaged.of(values, len(queries)) for values in (p_miss, p_fa, value))
         yield from _lines((fixed(threshold, places) for threshold in chunk.tolist()), miss, false_alarm, twv, beta)
 
@@ -112,8 +113,8 @@ class _Averaged:
 
     @classmethod
     def of(cls, values: F64, n_queries: int) -> _Averaged:
-        """Average [queries, n_scores]; the errors are those of `n_queries`, by sums of squares as the tool has it."""
-        count, total = len(values), _sums(values)
+        """Average [n_scores, queries]; the errors are those of `n_queries`, by sums of squares as the tool has it."""
+        count, total = values.shape[1], _sums(values)
         undefined = np.full_like(total, np.nan)
         if count < 2:
             return cls(total if count else undefined, undefined)
@@ -127,14 +128,9 @@ class _Averaged:
 
 
 def _sums(values: F64) -> F64:
-    """Sums over the first axis, rounded once as `math.fsum` rounds: what an addition loses is summed beside it."""
-    total, lost = np.zeros(values.shape[1]), np.zeros(values.shape[1])
-    for added in values:
-        new = total + added
-        of_added = new - total
-        lost += (total - (new - of_added)) + (added - of_added)
-        total = new
-    return total + lost
+    """Sums over the second axis, each rounded once."""
+    n_sums, n_values = values.shape
+    return rounded_sums(values.ravel(), n_values * np.arange(n_sums + 1))
 
 
 def _lines(

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from operator import or_
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +38,7 @@ from swsdask.measures.measure import Population, Scored, ratio
 from swsdask.model import system_rows
 from swsdask.model.comparison import EVENTS, WORST_QUERIES, Errors
 from swsdask.model.errors import InputError, Problem, counted
-from swsdask.model.parquet_files import encoded, in_row_groups, joined
+from swsdask.model.parquet_files import encoded_in_turn
 from swsdask.model.results import ALIGNMENT, Note, note_lines
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials, given_scores
@@ -138,18 +138,17 @@ def align_systems(
         _align_whole, whole, known_everywhere, done=lambda each: progress.advance(each.run.rows), name="alignment"
     ):
         found[system] = spill.hold(content, ALIGNMENT)
-    targets = targets_of(reference)
+    n_targets = len(targets_of(reference).query)
     for run in (run for run in runs if run.rows > FEW_ROWS):
         work = tasks(archive.cells, [run], executor.workers, rows_per_task)
-        mapped = np.zeros(len(targets.query), np.bool_)
+        mapped = np.zeros(n_targets, np.bool_)
         with temporary_folder() as folder:
             parts: list[Rows] = []
             unknown = UnknownDocuments.of(run)
             for aligned in _aligned(executor, work, known_everywhere, (run.scores, unknown), progress):
                 mapped[aligned.mapped] = True
                 parts.append(_put_by(aligned.rows, folder / f"{len(parts)}.npy"))
-            parts.append(_missed(targets, ~mapped))
-            found[run.system] = spill.hold(_encoded(run.system, parts, reference, unknown), ALIGNMENT)
+            found[run.system] = spill.hold(_encoded(run.system, parts, mapped, reference, unknown), ALIGNMENT)
     return found
 
 
@@ -166,23 +165,22 @@ class _WholeRun:
 
 def _align_whole(whole: _WholeRun, reference: Reference) -> tuple[str, pa.Buffer]:
     """The encoded rows of a small run."""
-    run, targets = whole.run, targets_of(reference)
-    unknown = UnknownDocuments.of(run)
-    mapped = np.zeros(len(targets.query), np.bool_)
+    run, unknown = whole.run, UnknownDocuments.of(whole.run)
+    mapped = np.zeros(len(targets_of(reference).query), np.bool_)
     parts = []
     if whole.cells:
         (aligned,) = _align((0, CellTask(whole.cells)), (reference, (run.scores, unknown))).values()
         mapped[aligned.mapped] = True
         parts.append(aligned.rows)
-    parts.append(_missed(targets, ~mapped))
-    return run.system, _encoded(run.system, parts, reference, unknown)
+    return run.system, _encoded(run.system, parts, mapped, reference, unknown)
 
 
-def _encoded(system: str, parts: Sequence[Rows], reference: Reference, unknown: UnknownDocuments) -> pa.Buffer:
-    """Sorted parts as the Parquet file of their rows. Where the pieces that are merged end never shows in it."""
-    tables = (_table(system, rows, reference, unknown) for rows in _merged(parts))
-    files = (encoded(table, ALIGNMENT) for table in in_row_groups(tables))
-    return pa.py_buffer(b"".join(joined(chain(files, [encoded(ALIGNMENT.empty_table(), ALIGNMENT)]))))
+def _encoded(
+    system: str, parts: Sequence[Rows], mapped: Bool, reference: Reference, unknown: UnknownDocuments
+) -> pa.Buffer:
+    """The rows of sorted parts, and the targets that are not mapped, as a Parquet file."""
+    missed = _missed(targets_of(reference), ~mapped)
+    return encoded_in_turn((_table(system, rows, reference, unknown) for rows in _merged([*parts, missed])), ALIGNMENT)
 
 
 @dataclass(frozen=True, eq=False)

@@ -182,9 +182,11 @@ class ResultTables:
     def joined(cls, parts: Sequence[ResultTables], systems: Sequence[str]) -> Self:
         """The results of systems that were scored in several parts, in the order of `systems`."""
         of = {system: own for part in parts for system, own in part.systems.items()}
-        aligned = {system: rows for part in parts for system, rows in (part.aligned or {}).items()}
         ordered = {system: of[system] for system in systems}
-        return cls(ordered, {system: aligned[system] for system in systems} if aligned else None)
+        if all(part.aligned is None for part in parts):
+            return cls(ordered)
+        aligned = {system: rows for part in parts for system, rows in (part.aligned or {}).items()}
+        return cls(ordered, {system: aligned[system] for system in systems})
 
     def held(self, spill: Spill) -> Self:
         """Return the same with the rows of systems where they are held until they are written."""

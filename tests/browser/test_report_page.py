@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 import swsdask as sws
@@ -51,6 +52,26 @@ def test_conditions_stand_side_by_side(tmp_path: Path) -> None:
     )
     captions = ["all", "oov=true", "oov=false"]
     assert json.loads(found) == [0, captions + captions, True, 100, 3, False]
+
+
+def test_small_rates_have_the_digits_of_the_tables(tmp_path: Path) -> None:
+    """A rate that would be only zeros has three digits, in bars that the page's script writes too."""
+    result = three_systems()
+    table = result.table.filter(pc.equal(result.table["measure"], "p_fa"))
+    smaller = table.set_column(4, "value", pc.multiply(table["value"], 1e-3))
+    small = Result.of(smaller, result.curve_rows, {**result.manifest, "measures": ["p_fa"]})
+    found = after(
+        """
+        const section = document.getElementById("by-condition");
+        const texts = (selector) => [...section.querySelectorAll(selector)].map((each) => each.textContent);
+        return JSON.stringify([texts("ol b"), texts("table td")]);
+        """,
+        tmp_path,
+        small,
+    )
+    bars, cells = json.loads(found)
+    assert bars == cells
+    assert any(re.fullmatch(r"[1-9](\.\d+)?e-0\d", each) for each in bars), bars
 
 
 def test_the_page_opens_without_a_network_and_without_complaint(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def values(kind: str, n: int, rng: np.random.Generator) -> F64:
     st.sampled_from(KINDS),
     st.sampled_from([2, 15, 40, 120]),
     st.sampled_from([60, 250, 1000]),
-    st.sampled_from([0.5, 0.9, 0.95, 0.999]),
+    st.sampled_from([0.5, 0.9, 0.95, 0.999, 1 - 1e-16]),
     st.sampled_from([0.0, 0.001, 0.5]),
     st.integers(0, 99),
 )

@@ -193,6 +193,11 @@ def test_notes_on_many_systems_are_one_line() -> None:
     assert [note.text for note in apart["u1"]] == [f"2 of 2 trials {undefined}"]
 
 
+def test_notes_on_many_systems_may_have_braces() -> None:
+    notes = {f"s{number}": [Note.of_count("q{2}{}: ", number, "queries", " {x}.")] for number in range(4)}
+    assert [*note_lines(notes)] == ["all 4 systems, together: q{2}{}: 6 queries {x}."]
+
+
 def test_every_measure_is_in_the_table() -> None:
     archive: Any = engines.archive_of({"s": ROWS})
     ((_, found),) = count_archive(archive, ["s"], REFERENCE, MEASURES, SerialExecutor(), SETTINGS.engine, Unseen())

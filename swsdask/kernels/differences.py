@@ -136,7 +136,7 @@ def compare_pair(
     queries, `sums` float64 [n] those under exchanges; without exchanges both are empty. `room` is float64 [2, n or
     n_queries, whichever is more].
 
-    False if a difference is not finite, or if the ends were not found: then nothing is said.
+    False if a difference is not finite, or if the ends were not found: then what was written says nothing.
     """
     n = len(replicates)
     found, sorted_room = room[0, :n], room[1]
@@ -156,6 +156,8 @@ def compare_pair(
         return False
     ends[0], ends[1] = sorted_room[low], sorted_room[low + 1]
     from_top = n - 1 - high
+    if from_top < 1:  # the highest of all, at a level of nearly 1
+        return False
     above = _lowest(found, -1.0, -(mean + deviations * deviation), _SORTED * (from_top + 1) + n // 8, sorted_room)
     if above < from_top + 1:
         return False
