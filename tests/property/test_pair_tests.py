@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from swsdask.comparison import paired
 from swsdask.comparison.paired import Pair, compare_pairs
 from swsdask.comparison.resampled import Draws, SampleReplicates
+from swsdask.kernels.differences import N_COUNTS, compare_pair
 from swsdask.model.comparison import Resampling
 from swsdask.model.samples import Averages
 from swsdask.model.trials import F64
@@ -65,3 +66,14 @@ def test_ordinary_pairs_are_counted_by_compiled_code(monkeypatch: pytest.MonkeyP
     expected = np.array([pair.tested(how) for pair in pairs])
     monkeypatch.setattr(paired.Pair, "tested", None)
     np.testing.assert_array_equal(compare_pairs(pairs, how), expected)
+
+
+def test_there_is_nothing_beyond_the_highest_replicate() -> None:
+    n, none, room = 200, np.zeros(0), np.full((2, 200), np.nan)
+    replicates = np.random.default_rng(1).random(n)
+    of_none = (none, none, none, none, 0.0)
+    ends, counts = np.zeros(4), np.zeros(N_COUNTS, np.int64)
+    for high, found in ((n - 2, True), (n - 1, False)):
+        given = (replicates, np.zeros(n), 0.5, 0.5, 0, high, 1.5)
+        assert compare_pair(*given, *of_none, room, ends, counts) is found
+        assert ends[2:].tolist() == np.sort(replicates)[-2:].tolist()
