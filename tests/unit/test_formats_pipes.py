@@ -82,12 +82,12 @@ def test_a_pipe_that_nobody_writes_into_is_one_error(
         take(str(tmp_path / "x"))
 
 
-@pytest.mark.parametrize("pauses", [(0.3, 0.0, 0.0), (0.0, 0.3, 0.0), (0.0, 0.0, 0.3), (0.1, 0.3, 0.3)])
+@pytest.mark.parametrize("pauses", [(0.3, 0.0, 0.0), (0.0, 1.3, 0.0), (0.0, 0.0, 1.3), (0.1, 1.3, 0.0)])
 def test_a_slow_writer_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: tuple[float, float, float]
 ) -> None:
     """Before it opens the pipe, before its first bytes, and between these and the last, longer than for a writer."""
-    monkeypatch.setattr(reading, "WRITER_S", 0.2 if pauses[0] < 0.2 else 60.0)
+    monkeypatch.setattr(reading, "WRITER_S", 1.0 if pauses[0] < 0.2 else 60.0)
     path = tmp_path / "x"
     os.mkfifo(path)
 
