@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdask.archive.cells import StoredCell, hash_parts
-from swsdask.archive.change import Change, leased
+from swsdask.archive.change import Change, leased, merged_entries
 from swsdask.archive.cleaning import AnyKind
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
 from swsdask.archive.kept import kept_fault, kept_files
@@ -228,7 +228,7 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
     try:
         return _compared(stored.file, storage, stored.fault)
     except FileNotFoundError:
-        return "none"
+        return "no such file"
 
 
 def _kept_fault(name: str, storage: Storage) -> str | None:
@@ -252,7 +252,7 @@ def _night_fault(name: str, storage: Storage) -> str | None:
     try:
         return _compared(name, storage, fault)
     except FileNotFoundError:
-        return "none"
+        return "no such file"
 
 
 def _compared(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | None]) -> str | None:
@@ -269,15 +269,16 @@ def _compared(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | No
 
 
 def _entry_files(storage: Storage, kind: AnyKind, manifest: Manifest, run: _Verification) -> Iterator[StoredFile]:
+    """The files of the entries of a version; what an older part says of a replaced one is not among them."""
+    parts: list[dict[str, Any]] = []
     for part in kind.parts_of(manifest):
         if part.file not in run.damaged:
             try:
-                entries = kind.read(storage, part)
+                parts.append(kind.read(storage, part))
             except ArchiveError as error:
                 run.damaged[part.file] = str(error)
-            else:
-                for entry in entries.values():
-                    yield from kind.files(entry)
+    for entry in merged_entries(parts).values():
+        yield from kind.files(entry)
 
 
 def _opened(storage: Storage, kind: AnyKind, manifest: Any) -> StoredArchive | StoredDiscovery:

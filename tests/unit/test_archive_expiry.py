@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import swsdask as sws
+from swsdask.archive import change
+from swsdask.archive.change import GROWTH
 from swsdask.archive.cleaning import Version, difference, expire, list_versions, vacuum
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
@@ -22,9 +24,10 @@ from tests.unit.test_archive_store import detections, rows, write
 DAY_S = 86_400
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
+@pytest.fixture(params=[1, GROWTH], ids=["replaced entries in older parts", "one part"])
+def url(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Five versions, committed 40, 30, 20, 10 days ago and now: a is replaced twice, b is added, settings change."""
+    monkeypatch.setattr(change, "GROWTH", request.param)
     place = str(tmp_path / "a")
     write(place, source(rows(300)), keep=Layers(None, None, {}))
     write(place, source(rows(200)), replace=True)
