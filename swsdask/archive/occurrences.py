@@ -36,6 +36,8 @@ is folded letter by letter, whatever the list says.
 
 QUIRK, under `compat = "mediaeval"`: texts are not looked at. An occurrence of a query is a word that is its id, to the
 letter, whatever its subtype.
+
+Where a table gives the occurrences, each is a word of its own (`formats.reference.table`), and every rule finds these.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.protocols import COUNT_REPEATED, FindRule
+from swsdask.formats.reference.nist_xml import has_tokens
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.schemas import FOUND_OCCURRENCES
 from swsdask.model.trials import F64, I64, Bool
@@ -122,7 +125,7 @@ def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
     return " ".join(kwseval_units(text, text_filters)) if "charsplit" in text_filters else text
 
 
-FINDER_VERSION = 3
+FINDER_VERSION = 4
 """Of the rules above. A change that finds other occurrences counts it up, so that stored ones are found again."""
 
 CANNOT_START = ("frag", "fp")
@@ -203,7 +206,7 @@ def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindR
 def _found(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, I64, I64, I64]:
     """The units of the words, and of every occurrence its query, its first unit and its last."""
     normalize = compare_normalize(queries)
-    said = queries["query" if rule.finder == "mediaeval" else "text"].to_pylist()
+    said = queries["query" if rule.finder == "mediaeval" and not has_tokens(queries) else "text"].to_pylist()
     texts = [spelled(text, normalize, rule) for text in said]
     code: dict[str, int] = {}
     spoken = _units(words, normalize, rule, code)

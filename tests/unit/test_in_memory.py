@@ -109,6 +109,14 @@ def test_no_setting_of_the_term_finder_moves_an_occurrence(filters: list[str], c
     }
 
 
+def test_the_rule_of_mediaeval_finds_them_too() -> None:
+    """It looks for ids among the words, and these words are none."""
+    own, theirs = (in_memory(preset="quesst2014", compat=compat) for compat in ("none", "mediaeval"))
+    counted = sws.score(theirs, ["n_target"], runs=RUN).scores["value"].tolist()
+    assert counted == sws.score(own, ["n_target"], runs=RUN).scores["value"].tolist()
+    assert counted[0] == len(OCCURRENCES[["query", "document"]].drop_duplicates()) > 0
+
+
 def test_occurrences_that_are_given_twice_are_noted() -> None:
     twice = pd.concat([OCCURRENCES, OCCURRENCES[:1]])
     for compat, targets, fate in (("none", 3, "they count once"), ("kwseval", 4, "compat=kwseval counts them again")):

@@ -121,12 +121,17 @@ FIRST_TOKEN = 0xF0000
 filter and no folding of case changes it, so the term finder finds exactly these."""
 
 
+def has_tokens(queries: pa.Table) -> bool:
+    """Whether the texts of queries (`model.schemas.QUERIES`) are such characters."""
+    return any(text[:1] >= chr(FIRST_TOKEN) for text in queries["text"].to_pylist())
+
+
 def texts_of(queries: pa.Table) -> list[str]:
     """The texts of queries (`model.schemas.QUERIES`), "" without one: the attribute `text` where occurrences are given,
     in judgments, and in lists whose every text is the id.
     """
     texts: list[str] = queries["text"].to_pylist()
-    if texts != queries["query"].to_pylist() and not any(text[:1] >= chr(FIRST_TOKEN) for text in texts):
+    if texts != queries["query"].to_pylist() and not has_tokens(queries):
         return texts
     return [dict(pairs).get("text", "") for pairs in queries["attributes"].to_pylist()]
 
