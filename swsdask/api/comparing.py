@@ -322,7 +322,7 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     from swsdask.measures.names import family_name
     from swsdask.measures.resampling import NAMES
 
-    there = set(result.table["measure"].unique().to_pylist())
+    there = set(result.score_rows.names("measure"))
     select([measure for measure in measures if measure not in there])
     absent = [measure for measure in measures if measure not in there]
     by_statistics = [measure for measure in measures if measure in there and family_name(measure) in NAMES]

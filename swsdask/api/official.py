@@ -160,7 +160,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     point = weights(reference, settings)
     titles = {condition.name.partition("=")[2].upper() or ALL: condition for condition in reference.conditions}
     blocks = [title for title in (*TYPES, ALL) if title in titles]
-    if any(titles[title].name not in result.table["condition"].unique().to_pylist() for title in blocks):
+    if any(titles[title].name not in result.score_rows.names("condition") for title in blocks):
         raise SettingsError("STDEval's reports have a block for each type of source: score by source_type.")
     kinds = pc.utf8_upper(documents["source_type"])
     parts = {title: documents if title == ALL else documents.filter(pc.equal(kinds, title)) for title in blocks}
@@ -225,7 +225,7 @@ def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[s
 
 
 def _require(files: str, needed: Iterable[str], result: Result) -> None:
-    missing = set(needed) - set(result.table["measure"].unique().to_pylist())
+    missing = set(needed) - set(result.score_rows.names("measure"))
     if missing:
         raise SettingsError(f"{files} need measures that were not requested: {', '.join(sorted(missing))}.")
 

@@ -147,8 +147,8 @@ class QueryNumbers:
 
 def folds(result: Result) -> dict[str, list[str]]:
     """The conditions of the folds that a condition averages; a result of detections has none."""
-    conditions = result.table["condition"].unique().to_pylist()
-    if result.table["query"].null_count < len(result.table):
+    conditions = result.overall["condition"].unique().to_pylist()
+    if result.overall.num_rows < result.score_rows.num_rows:
         return {}
     found = {whole: [fold for fold in conditions if fold.startswith(f"{whole}/")] for whole in conditions}
     return {whole: own for whole, own in found.items() if own}
@@ -157,7 +157,7 @@ def folds(result: Result) -> dict[str, list[str]]:
 def conditions(result: Result) -> list[str]:
     """The conditions of a result, without those of folds."""
     of_folds = {fold for own in folds(result).values() for fold in own}
-    return [name for name in result.table["condition"].unique().to_pylist() if name not in of_folds]
+    return [name for name in result.overall["condition"].unique().to_pylist() if name not in of_folds]
 
 
 def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> QueryNumbers:
@@ -193,13 +193,13 @@ def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> Qu
 
 def candidates(result: Result) -> list[str]:
     """The measures of a result by which systems may be ranked, the preferred first, or the requested ones."""
-    there = pc.unique(result.table.filter(pc.is_null(result.table["query"]))["measure"]).to_pylist()
+    there = result.overall["measure"].unique().to_pylist()
     return measures_of_merit(there, result.requested)
 
 
 def averaged(result: Result) -> list[str]:
     """The measures of a result that are averages over queries, in the condition that comes first."""
-    there = result.table.filter(pc.is_null(result.table["query"]))["measure"].unique().to_pylist()
+    there = result.overall["measure"].unique().to_pylist()
     ranked = [measure for measure in there if better(measure)]
     numbers = next((query_numbers(result, name, needed_for(ranked)) for name in conditions(result)), None)
     return [measure for measure in ranked if numbers is not None and numbers.averages(measure)]

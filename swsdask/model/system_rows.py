@@ -232,6 +232,11 @@ class SystemRows:
         held = (self._held[system] for system in systems if system in self._held)
         return gathered([none, *(decoded_rows(_read(rows), self._schema) for rows in held)])
 
+    def names(self, column: str) -> list[str]:
+        """The different names in a column, in order of first appearance."""
+        own = (decoded_rows(_read(rows), self._schema)[column].unique() for rows in self._held.values())
+        return [*dict.fromkeys(name for names in own for name in names.to_pylist())]
+
     def without(self, column: str) -> pa.Table:
         """The rows that have nothing in a column, with dictionaries for repeated names."""
         found = [coded(self._schema.empty_table(), self._schema)]

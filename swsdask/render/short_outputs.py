@@ -48,15 +48,16 @@ def write_trec_output(result: Result, directory: Path) -> list[Path]:
 
     Raises `SettingsError` if the result lacks the measures of `TREC_NEEDED`, or AP if it has MAP.
     """
-    there = set(result.table["measure"].unique().to_pylist())
+    there = set(result.score_rows.names("measure"))
     missing = {*TREC_NEEDED, *({"ap"} if "map" in there else ())} - there
     if missing:
         raise SettingsError(f"trec_eval's output needs measures that were not requested: {', '.join(sorted(missing))}.")
-    whole = result.table.filter(pc.equal(result.table["condition"], "all"))
     paths = []
     for system in result.manifest["runs"]:
         path = directory / f"{system}.trec_eval.txt"
-        path.write_text(trec_lines(whole.filter(pc.equal(whole["system"], system)), system), encoding="utf-8")
+        own = result.score_rows.among([system])
+        whole = own.filter(pc.equal(own["condition"], "all"))
+        path.write_text(trec_lines(whole, system), encoding="utf-8")
         paths.append(path)
     return paths
 
@@ -213,9 +214,8 @@ def _as_java(number: np.floating) -> str:
 
 def _overall(result: Result, system: str) -> dict[str, float]:
     """The numbers of the condition "all" over all queries."""
-    table = result.table
-    wanted = pc.and_(pc.equal(table["system"], system), pc.equal(table["condition"], "all"))
-    rows = table.filter(pc.and_(wanted, pc.is_null(table["query"])))
+    own = result.score_rows.among([system])
+    rows = own.filter(pc.and_(pc.equal(own["condition"], "all"), pc.is_null(own["query"])))
     return dict(zip(rows["measure"].to_pylist(), rows["value"].to_pylist(), strict=True))
 
 

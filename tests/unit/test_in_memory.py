@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
+from swsdask.model.system_rows import SystemRows
 from swsdask.model.units import INFINITE
 from tests import engines
 from tests.cli.conftest import Files, files
@@ -416,3 +417,23 @@ def test_every_table_is_a_data_frame_and_arrow(files: Files) -> None:
     assert plain.alignment is None
     with pytest.raises(sws.SettingsError, match="no table 'alignment'"):
         plain.to_arrow("alignment")
+
+
+@pytest.mark.parametrize(
+    ("tool", "how"),
+    [
+        ("kwseval", {}),
+        ("mediaeval", {"preset": "quesst2014"}),
+        ("mediaeval", {"preset": "quesst2014", "compat": "mediaeval", "settings": {"evaluation": {"impute": -1.5}}}),
+        ("trec_eval", {"preset": "trec"}),
+    ],
+)
+def test_files_of_tools_are_written_system_by_system(
+    tool: str, how: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file of one system is made from the rows of all: with hundreds, each would go through millions."""
+    evaluation = in_memory(**how)
+    result = sws.score(evaluation, runs={"x": RUN, "y": RUN})
+    monkeypatch.setattr(SystemRows, "table", property(lambda _: pytest.fail("all rows were decoded")))
+    written = sws.write(result, tmp_path, tool=tool, evaluation=evaluation)
+    assert {name.partition(".")[0] for name in written} >= {"x", "y"}
