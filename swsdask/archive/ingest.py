@@ -9,6 +9,7 @@ it left.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -354,6 +355,14 @@ def _checked(
     return dict(sorted(runs.items()))
 
 
+def _reference(files: ReferenceFiles | JudgedFiles | ReferenceTables, executor: Executor | None) -> ReferenceTables:
+    """The tables of a reference; the runs beside judgments are read by the executor, large ones in parts."""
+    if executor is not None and isinstance(files, JudgedFiles):
+        executor.check([*_inputs(files.runs)])
+        files = dataclasses.replace(files, runs=tuple(divided(files.runs, executor.workers)))
+    return read_reference(files, executor)
+
+
 def ingest(
     url: str,
     reference_files: ReferenceFiles | JudgedFiles | ReferenceTables | None,
@@ -381,7 +390,7 @@ def ingest(
     is_known = known is not None and reference_files is not None and known.has_reference(reference_files)
     return write_runs(
         storage,
-        None if reference_files is None or is_known else read_reference(reference_files),
+        None if reference_files is None or is_known else _reference(reference_files, executor),
         runs,
         settings,
         replace=replace,

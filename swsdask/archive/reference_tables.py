@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, reduce
+from itertools import chain
 from operator import add
 from typing import NamedTuple, Self
 
@@ -35,10 +36,11 @@ import xxhash
 from numpy.typing import NDArray
 
 from swsdask.archive.protocols import Archive
+from swsdask.execution.executor import Executor, run_tasks
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.table import read_judgments
 from swsdask.kernels.rows import TRACK_BITS, place_rows
-from swsdask.model.errors import Problems
+from swsdask.model.errors import Problems, without_secrets
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource
 from swsdask.model.settings import Compat
 from swsdask.model.trials import F64, I8, I32, I64, UNKNOWN_DOCUMENT, Bool
@@ -112,13 +114,14 @@ class JudgedFiles:
     runs: tuple[RunSource, ...] = ()
 
 
-def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
+def read_judged(files: JudgedFiles, problems: Problems, executor: Executor | None = None) -> ReferenceTables:
     """The tables that judgments make; whatever is wrong with the judgments is added to `problems`.
 
-    Problems of the runs are reported where they are read as such.
+    The runs are read by tasks of an executor, or here. Problems of the runs are reported where they are read as such.
     """
     judged = read_judgments(files.qrels, problems)
-    documents = sorted({*judged.documents, *_others(files.runs, DocumentCodes(judged.documents))})
+    others = run_tasks(executor, _others, files.runs, DocumentCodes(judged.documents), _what)
+    documents = sorted({*judged.documents, *chain.from_iterable(others)})
     return ReferenceTables(
         documents=_table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents)),
         queries=_table(QUERIES, ((name, name, []) for name in judged.queries)),
@@ -128,10 +131,14 @@ def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
     )
 
 
-def _others(runs: Iterable[RunSource], codes: DocumentCodes) -> set[str]:
-    """The documents of runs that are not those with codes."""
-    pieces = (piece for run in runs for piece in run.read(Problems()))
+def _others(run: RunSource, codes: DocumentCodes) -> set[str]:
+    """The documents of a run that are not those with codes."""
+    pieces = run.read(Problems())
     return {name for piece in pieces for name in piece.documents if codes.get(name, judged=piece.judged) is None}
+
+
+def _what(run: RunSource) -> str:
+    return f"documents of {without_secrets(run.file)}"
 
 
 def _table(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> pa.Table:

@@ -10,6 +10,7 @@ import pytrec_eval
 
 import swsdask as sws
 from swsdask.formats.reference.table import read_judgments
+from swsdask.formats.runs import lines
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
 
@@ -75,6 +76,18 @@ def test_judgments(tmp_path: Path) -> None:
 )
 def test_a_faulty_run(tmp_path: Path, line: str, expected: str, found: str) -> None:
     assert problems_of(write(tmp_path, "a.trec", f"{RUN}{line}\n{RUN[:0]}")) == [(5, expected, found)]
+
+
+@pytest.mark.parametrize("most", [1, 4, 2**63 - 1])
+def test_a_pair_that_comes_again_is_found_whatever_the_number_of_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Pairs are numbered where their numbers fit, which is quicker to look through."""
+    monkeypatch.setattr(lines, "_MOST", most)
+    text = "7 Q0 D1 1 3 a\n8 Q0 D1 1 3 a\n7 Q0 D1 1 3 b\n7 Q0 D2 2 2 a\n8 Q0 D2 2 2 a\n"
+    assert problems_of(write(tmp_path, "a.trec", text)) == []
+    again = "a document once for a query", "query '8' and document 'D1' again"
+    assert problems_of(write(tmp_path, "b.trec", f"{text}8 Q0 D1 3 1 a\n")) == [(6, *again)]
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,9 @@ def good_rows(batch: Batch, name: str, pattern: str, expected: str) -> Batch:
     return Batch(columns, batch.lines[fine], unread=(*batch.unread, *faults))
 
 
+_MOST = np.iinfo(np.int64).max
+
+
 class Once:
     """Pairs of query and document, and which of them come again."""
 
@@ -209,11 +212,21 @@ class Once:
         own = [codes.setdefault(each, len(codes)) for each in encoded.dictionary.to_pylist()]
         return np.array(own, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)] if own else np.zeros(0, np.int64)
 
+    def _come_again(self, keys: np.ndarray) -> bool:
+        """Whether any pair comes again: seen in a tenth of the time that it takes to say which, and seldom so."""
+        n_documents = max(len(self._codes[2]), 1)
+        if int(keys[0].max(initial=0)) >= _MOST // n_documents:
+            return True
+        pairs = np.sort(keys[0] * n_documents + keys[1])
+        return bool((pairs[1:] == pairs[:-1]).any())
+
     def note(self, file: str, problems: Problems) -> None:
         """Add a problem for each pair that comes again, at its line."""
         if not self._keys:
             return
         keys, lines = np.concatenate(self._keys, axis=1), np.concatenate(self._lines)
+        if not self._come_again(keys):
+            return
         order = np.lexsort((lines, keys[1], keys[0]))
         again = order[1:][(keys[:, order[1:]] == keys[:, order[:-1]]).all(axis=0)]
         queries, documents = list(self._codes[1]), list(self._codes[2])
