@@ -260,6 +260,7 @@ def compare(
             own_notes += _left_out_notes(condition, measure, found.pairs)
             number = {key: n for n, key in enumerate(every)}
             tests = tasks.tested([*every.values()], [(number[pair.one], number[pair.other]) for pair in found.pairs])
+            own_notes += _coarse_notes(condition, measure, tests[1], how)
             differences.append(_of_pairs(found.pairs, condition, measure, *tests))
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
     table = pa.concat_tables(differences)
@@ -364,6 +365,19 @@ def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair]) -> lis
         f"{condition}, {measure}: {counted(number, 'queries')} left out of {listed(names, NAMED)}: "
         f"the measure counts them for only one of the two, and {n_both:,} for both."
         for (number, n_both), names in sorted(by_number.items())
+    ]
+
+
+def _coarse_notes(condition: str, measure: str, p_adjusted: F64, how: Resampling) -> list[str]:
+    """Note that there are too few replicates for so many pairs: Holm's adjustment makes even the least p too large."""
+    n_pairs = int(np.count_nonzero(~np.isnan(p_adjusted)))
+    if how.adjust != "holm" or n_pairs / (how.replicates + 1) < 1 - how.level:
+        return []
+    enough = math.floor(n_pairs / (1 - how.level))
+    return [
+        f"{condition}, {measure}: no difference can be significant at level {how.level:g}: the least p of "
+        f"{counted(how.replicates, 'replicates')} is {1 / (how.replicates + 1):.2g}, which Holm's adjustment multiplies "
+        f"by {counted(n_pairs, 'pairs')}. Use --adjust max-t, a --baseline, or --replicates {enough}."
     ]
 
 

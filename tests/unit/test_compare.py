@@ -430,6 +430,18 @@ def test_a_note_names_few_systems_and_counts_the_others() -> None:
     assert any("1 query left out of s00 and z, s01 and z" in note and note.count(" and z") == 5 for note in told)
 
 
+def test_too_few_replicates_for_so_many_pairs_are_noted() -> None:
+    """Three pairs: with 58 replicates the least p is 1 / 59, and three times that is above .05; with 59 it is not."""
+    apart = averaged({name: [0.1 * n + 0.001 * query for query in range(40)] for n, name in enumerate("abc")})
+    (coarse, tied) = sws.compare(apart, replicates=58).notes
+    assert coarse.startswith("all, map: no difference can be significant at level 0.95: the least p of 58 replicates")
+    assert coarse.endswith("multiplies by 3 pairs. Use --adjust max-t, a --baseline, or --replicates 59.")
+    assert tied.endswith("tied with it at level 0.95: b, a.")
+    for enough in ({"replicates": 59}, {"replicates": 58, "adjust": "max-t"}, {"replicates": 58, "baseline": "c"}):
+        assert [note for note in sws.compare(apart, **enough).notes if "significant" in note] == []
+        assert sws.compare(apart, **enough).differences["p_adjusted"].max() <= 0.05
+
+
 def test_queries_that_count_for_one_system_only_are_left_out_and_told() -> None:
     values = {"a": [0.1, 0.9, 0.5, math.nan] * 5, "b": [0.3, 0.7, math.nan, 0.2] * 5}
     found = sws.compare(averaged(values), replicates=500)

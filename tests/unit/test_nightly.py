@@ -444,7 +444,7 @@ def test_the_reference_is_read_again_only_when_its_files_changed(
     run_night(asked, DAY)
     read: list[str] = []
     inner = write_archive.read_reference
-    monkeypatch.setattr(write_archive, "read_reference", lambda files: (read.append("once"), inner(files))[1])
+    monkeypatch.setattr(write_archive, "read_reference", lambda *given: (read.append("once"), inner(*given))[1])
     shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
     assert run_night(asked, DAY).record is not None
     assert read == []
@@ -701,7 +701,7 @@ def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
     file.unlink()
     with pytest.raises(ArchiveError, match="expected a night of the history"):
         sws.history(three_nights / "archive")
-    assert sws.verify(three_nights / "archive").damaged == {name: "none"}
+    assert sws.verify(three_nights / "archive").damaged == {name: "no such file"}
     copy = three_nights / "copy"
     shutil.copytree(three_nights / "archive", copy)
     (copy / name).write_bytes(whole)
