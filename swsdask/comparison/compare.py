@@ -376,8 +376,8 @@ def _coarse_notes(condition: str, measure: str, p_adjusted: F64, how: Resampling
     enough = math.floor(n_pairs / (1 - how.level))
     return [
         f"{condition}, {measure}: no difference can be significant at level {how.level:g}: the least p of "
-        f"{counted(how.replicates, 'replicates')} is {1 / (how.replicates + 1):.2g}, which Holm's adjustment multiplies "
-        f"by {counted(n_pairs, 'pairs')}. Use --adjust max-t, a --baseline, or --replicates {enough}."
+        f"{counted(how.replicates, 'replicates')} is {1 / (how.replicates + 1):.2g}, which Holm's adjustment "
+        f"multiplies by {counted(n_pairs, 'pairs')}. Use --adjust max-t, a --baseline, or --replicates {enough}."
     ]
 
 

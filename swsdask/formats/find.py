@@ -28,6 +28,7 @@ from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Resources
 from swsdask.places.reading import ARCHIVED, before_query, file_system, is_file, is_folder, is_local, storage_fault
+from swsdask.places.writing import MANIFEST
 
 
 class Format(Enum):
@@ -332,7 +333,11 @@ def find_reference(url: str) -> ReferenceFiles:
     the candidates.
     """
     found = reference_candidates(url)
-    tables = {} if any(found.values()) else tables_in(files_in(url))
+    files = [] if any(found.values()) else files_in(url)
+    tables = tables_in(files)
+    if not tables and any(file.rsplit("/", 1)[-1] == MANIFEST for file in files):
+        remedy = "Name the reference or the archive that was scored."
+        raise InputError(Problem(url, None, "a reference or an archive", "results of swsdask", remedy))
     faults = [
         _twice(url, f"a table of {kind}", candidates) for kind, candidates in tables.items() if len(candidates) > 1
     ]

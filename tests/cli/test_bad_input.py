@@ -202,3 +202,11 @@ def test_an_archive_is_no_folder_of_runs(swsdask: Call, files: Files, tmp_path: 
         ("calibrate", archive, "--on", files.reference),
     ):
         refused(swsdask(*command), f"{archive}: expected a folder of files; found an archive (manifest-00000001.json)")
+
+
+def test_results_are_named_where_a_reference_is_expected(swsdask: Call, files: Files, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    assert swsdask("score", files.reference, files.run, "--out", results, "--outputs", "report").code == 0
+    found = f"swsdask: {results}: expected a reference or an archive; found results of swsdask. Name the reference"
+    for command in (("score", results), ("errors", results), ("ingest", tmp_path / "archive", results)):
+        refused(swsdask(*command), found)
