@@ -36,7 +36,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import REMEDY, StoredFile, digest
-from swsdask.model.errors import ArchiveError
+from swsdask.model.errors import ArchiveError, listed
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 from swsdask.places.reading import ARCHIVED
@@ -314,9 +314,10 @@ def opened(
     if there and version in (None, *there):
         return read_version(storage, there[-1] if version is None else version, kind)
     expected = f"{manifest_name(1)} or later" if version is None else manifest_name(version)
+    remedy = "Name one of these, or none for the newest." if there else "Ingest first."
     raise ArchiveError(
         f"{storage.url}: expected an archive with {expected}; versions found: "
-        f"{', '.join(map(str, there)) or 'none'}. Ingest first."
+        f"{listed([*map(str, there)]) or 'none'}. {remedy}"
     )
 
 

@@ -244,7 +244,7 @@ def test_no_archive(url: str) -> None:
         write_runs(Storage(url), None, [source(rows(3))], SETTINGS)
     write(url)
     assert is_archive(url)
-    with pytest.raises(ArchiveError, match=r"manifest-00000007.json; versions found: 1"):
+    with pytest.raises(ArchiveError, match=r"manifest-00000007.json; versions found: 1. Name one of these"):
         open_archive(url, 7)
 
 
