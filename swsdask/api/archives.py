@@ -75,8 +75,8 @@ def ingest(
     lexicon, vocabulary : path or URL, optional
         What says more of the queries, see `open`. The archive keeps what they say.
     qrels : path, URL, DataFrame or mapping, optional
-        Judgments of documents, instead of a reference, see `open`. The documents of the archive are those that were
-        judged and those of `runs`; later runs may have no others.
+        Judgments of documents, instead of a reference, see `open`. The collection of the archive is the documents that
+        were judged and those of all its runs: it grows with later runs.
     runs : path, URL, glob, DataFrame, iterable of these, or mapping, optional
         Files or directories with runs, or tables. A mapping gives the file or table of each system.
     preset, compat, settings : optional
@@ -148,7 +148,7 @@ def ingest(
     encoding = read_encoding(frame_shift, negate_scores, segments)
     known = known_sources(Storage(url), resolved.evaluation, encoding, rehash=rehash)
     found = given_runs(runs, judged=layers.judged, encoding=encoding, known=known)
-    judged = None if qrels is None else judged_files(qrels, (*found.sources, *found.unread), others)
+    judged = None if qrels is None else judged_files(qrels, (), others)
     with working(resolved, executor, found.rows_about, progress) as workers:
         return ingest_files(
             url,

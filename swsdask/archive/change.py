@@ -1,6 +1,9 @@
 """Changing an archive, of either kind: entries are added to what it begins with, as one committed version.
 
 A writer that loses a race reads again and tries on top of what won, as long as the two do not contradict each other.
+One kind of input may grow with the entries, as the collection of judged documents does: then a table is put in the
+place of the one there, with more rows behind its own, so that what was written by their places stays right. Of two
+writers that let it grow at once one must begin anew (`OutgrownError`).
 
 The table of entries is in one or several files, its parts. A commit writes a part of what it adds or replaces, together
 with those of the newest parts that are less than `GROWTH` times as large: so a part is at least that many times as
@@ -178,6 +181,19 @@ def merged_entries(parts: Iterable[Mapping[str, Entry]]) -> dict[str, Entry]:
     return dict(sorted(found.items()))
 
 
+class OutgrownError(ArchiveError):
+    """Another writer let the growing input grow meanwhile: what was written by the places of its rows is of no use."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A table with more rows than the one of its name, and its content hash."""
+
+    name: str
+    table: pa.Table
+    content: str
+
+
 class Change(Generic[AnyManifest, Entry]):
     """A change of an archive, and its state before that: `base`, or tables to make one of.
 
@@ -195,6 +211,8 @@ class Change(Generic[AnyManifest, Entry]):
         Whether an entry of other content replaces the one of its name.
     keep : Layers, optional
         The settings that a new archive keeps, and one that is there if `change_settings`.
+    grows : str, optional
+        The role of the input that may grow, and so differ from that of the archive.
 
     Raises
     ------
@@ -213,6 +231,7 @@ class Change(Generic[AnyManifest, Entry]):
         replace: bool,
         keep: Layers | None = None,
         change_settings: bool = False,
+        grows: str | None = None,
     ) -> None:
         self.kind = kind
         self.lease = lease
@@ -220,10 +239,14 @@ class Change(Generic[AnyManifest, Entry]):
         self.replace = replace
         self.keep = keep
         self.change_settings = change_settings
+        self.grows = grows
+        self.growth: Growth | None = None
+        self._grown: StoredFile | None = None
         base, _ = latest(self.storage, kind.manifest)
         if base is not None:
             if blank is not None:
-                kind.check_same_inputs(self.storage, base.inputs, blank.inputs)
+                ours = {role: content for role, content in blank.inputs.items() if role != grows}
+                kind.check_same_inputs(self.storage, base.inputs, ours)
             if not change_settings:
                 check_same_settings(self.storage, base.kept, keep)
         elif blank is None:
@@ -241,16 +264,30 @@ class Change(Generic[AnyManifest, Entry]):
         """
         return self._is_change(system, content, self.before.get(system))
 
+    def grow(self, growth: Growth) -> None:
+        """Let the growing input grow: a new archive is made of the larger table, one that is there gets it."""
+        assert self.grows is not None
+        if self.made_of is None:
+            self.growth = growth
+        else:
+            self.made_of = {**self.made_of, growth.name: growth.table}
+            self.base = replace(self.base, inputs={**self.base.inputs, self.grows: growth.content})
+
     def commit(self, entries: Mapping[str, Entry]) -> AnyManifest:
         """Make a version with `entries` added or replaced; nothing is made if the archive has them all already.
 
         Raises `ArchiveError` if another writer has made, meanwhile, an archive of other inputs or with other settings,
-        or another entry of the same name.
+        or another entry of the same name; `OutgrownError` if it let an input grow.
         """
         kind = self.kind
         while True:
             current, version = latest(self.storage, kind.manifest)
             on = current or self._made()
+            if self.grows is not None and on.inputs.get(self.grows) != self.base.inputs.get(self.grows):
+                self._remove_grown()
+                raise OutgrownError(
+                    f"{self.storage.url}: another command added documents meanwhile. Run this one again."
+                )
             kind.check_same_inputs(self.storage, on.inputs, self.base.inputs)
             if not self.change_settings:
                 check_same_settings(self.storage, on.kept, self.keep)
@@ -265,7 +302,7 @@ class Change(Generic[AnyManifest, Entry]):
             }
             if current is not None and not changes and kept == on.settings:
                 return current
-            made = self.made(on, parts, changes, version=version, settings=kept)
+            made = self.made(self._larger(on), parts, changes, version=version, settings=kept)
             if made is not None:
                 return made
 
@@ -312,6 +349,21 @@ class Change(Generic[AnyManifest, Entry]):
             }
             self.base = replace(self.base, tables=written)
         return self.base
+
+    def _larger(self, on: AnyManifest) -> AnyManifest:
+        """A version with the table that has grown, which is written once."""
+        growth = self.growth
+        if growth is None:
+            return on
+        assert self.grows is not None
+        if self._grown is None:
+            self._grown = write_table(self.storage, table_name(growth.name, self.lease.writer), growth.table)
+        tables, inputs = {**on.tables, growth.name: self._grown}, {**on.inputs, self.grows: growth.content}
+        return replace(on, tables=tables, inputs=inputs)
+
+    def _remove_grown(self) -> None:
+        if self._grown is not None:
+            self.storage.remove(self._grown.file)
 
     def _is_change(self, system: str, content: str, there: str | None) -> bool:
         if there is None or there == content:

@@ -281,9 +281,13 @@ class Tally:
         if len(self.decisions) > 1:
             _note_mixed(self.decisions, problems)
         if settings.unknown_queries == "error":
-            _note(self.unknown_queries, "a query of the list", "unknown_queries=drop", problems)
+            remedy = "Correct the id, or set unknown_queries=drop."
+            _note(self.unknown_queries, "a query of the list", remedy, problems)
         if settings.unknown_documents == "error":
-            _note(self.unknown_documents, "a document of the ECF", "unknown_documents=outside", problems)
+            remedy = "Correct the id, or set unknown_documents=outside."
+            if WITHOUT_TIMES in self.header.attributes:
+                remedy += " A collection of judged documents grows with runs that are ingested."
+            _note(self.unknown_documents, "a document of the reference", remedy, problems)
 
 
 def encode_piece(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
@@ -417,7 +421,7 @@ def _note_mixed(decisions: dict[bool, Sighting], problems: Problems) -> None:
     problems.add(other.file, other.line, f"{expected} decision, as in {where}", found, remedy)
 
 
-def _note(unknown: dict[str, Sighting], expected: str, setting: str, problems: Problems) -> None:
+def _note(unknown: dict[str, Sighting], expected: str, remedy: str, problems: Problems) -> None:
     for name, seen in sorted(unknown.items(), key=lambda item: (item[1].file, item[1].line or 0, item[0])):
         found = f"{name!r} in {counted(seen.rows, 'rows')}" if seen.rows else f"{name!r}, listed without detections"
-        problems.add(seen.file, seen.line, expected, found, f"Correct the id, or set {setting}.")
+        problems.add(seen.file, seen.line, expected, found, remedy)

@@ -9,20 +9,29 @@ it left.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from swsdask.archive.change import Change, Lease, leased
+import pyarrow as pa
+
+from swsdask.archive.change import Change, Growth, Lease, OutgrownError, leased
 from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
 from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenated, shares, spill
 from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_reference
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
-from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
+from swsdask.archive.reference_tables import (
+    JudgedFiles,
+    ReferenceTables,
+    collection,
+    document_ids,
+    other_documents,
+    table_hash,
+)
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import Fragment, StoredRun
@@ -78,7 +87,16 @@ def begin(
             settings=None if keep is None else keep.kept(),
             finder=finder_of(rule),
         )
-    change = Change(EVALUATION, lease, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
+    change = Change(
+        EVALUATION,
+        lease,
+        blank,
+        made_of,
+        replace=replace,
+        keep=keep,
+        change_settings=change_settings,
+        grows="ecf" if keep is not None and keep.judged else None,
+    )
     if change.made_of is not None and tables is not None:
         change.made_of = {**made_of, "occurrences": find_occurrences(tables.words, tables.queries, rule)}
     elif layout.buckets not in (None, change.base.buckets):
@@ -89,12 +107,37 @@ def begin(
     return change
 
 
+def add_documents(
+    change: Change[EvaluationManifest, StoredRun],
+    sources: Sequence[RunSource],
+    executor: Executor | None = None,
+    done: Callable[[str], None] | None = None,
+) -> None:
+    """Add the documents of runs to the collection that was judged; those that are there keep their places."""
+    new = change.made_of is not None
+    documents = _documents(change)
+    known = document_ids(documents)
+    others = other_documents(sources, known, executor, done)
+    if others:
+        added = [collection(sorted({*known, *others}))] if new else [documents, collection(sorted(others))]
+        larger = pa.concat_tables(added).combine_chunks()
+        change.grow(Growth("documents", larger, table_hash(larger)))
+
+
+def _documents(change: Change[EvaluationManifest, StoredRun]) -> pa.Table:
+    if change.growth is not None:
+        return change.growth.table
+    return (
+        StoredArchive(change.storage, change.base).documents if change.made_of is None else change.made_of["documents"]
+    )
+
+
 def codes_of(change: Change[EvaluationManifest, StoredRun]) -> Codes:
     """The codes of the archive's queries and documents."""
     if change.made_of is not None:
         return Codes.of(*(change.made_of[name] for name in ("documents", "queries", "words")))
     there = StoredArchive(change.storage, change.base)
-    return Codes.of(there.documents, there.queries, there.words)
+    return Codes.of(_documents(change), there.queries, there.words)
 
 
 def write_runs(
@@ -143,6 +186,8 @@ def write_runs(
         new: dict[str, StoredRun] = {}
         contents: dict[tuple[str, str | None], dict[str, str]] = {}
         if sources:
+            if change.grows is not None:
+                add_documents(change, sources, executor, telling("read"))
             codes = codes_of(change)
             buckets = change.base.buckets
             bucket_of_query = buckets_of(codes.query_ids, buckets)
@@ -355,14 +400,6 @@ def _checked(
     return dict(sorted(runs.items()))
 
 
-def _reference(files: ReferenceFiles | JudgedFiles | ReferenceTables, executor: Executor | None) -> ReferenceTables:
-    """The tables of a reference; the runs beside judgments are read by the executor, large ones in parts."""
-    if executor is not None and isinstance(files, JudgedFiles):
-        executor.check([*_inputs(files.runs)])
-        files = dataclasses.replace(files, runs=tuple(divided(files.runs, executor.workers)))
-    return read_reference(files, executor)
-
-
 def ingest(
     url: str,
     reference_files: ReferenceFiles | JudgedFiles | ReferenceTables | None,
@@ -381,24 +418,28 @@ def ingest(
 ) -> StoredArchive:
     """Write a reference and runs into the archive at a URL, made if there is none; see `archive.ingest.write_runs`.
 
-    A reference that is `known` is not read.
+    A reference that is `known` is not read. Where another writer let the collection of judged documents grow meanwhile,
+    the runs are written again.
 
     Raises `InputError` with everything that is wrong with the files, `ArchiveError` if the archive or the storage does
     not admit the change. In either case the archive is as it was.
     """
     storage = Storage(url, storage_options or {})
     is_known = known is not None and reference_files is not None and known.has_reference(reference_files)
-    return write_runs(
-        storage,
-        None if reference_files is None or is_known else _reference(reference_files, executor),
-        runs,
-        settings,
-        replace=replace,
-        keep=keep,
-        change_settings=change_settings,
-        layout=layout,
-        executor=executor,
-        progress=progress,
-        known=known,
-        unread=unread,
-    )
+    tables = None if reference_files is None or is_known else read_reference(reference_files)
+    while True:
+        with suppress(OutgrownError):
+            return write_runs(
+                storage,
+                tables,
+                runs,
+                settings,
+                replace=replace,
+                keep=keep,
+                change_settings=change_settings,
+                layout=layout,
+                executor=executor,
+                progress=progress,
+                known=known,
+                unread=unread,
+            )

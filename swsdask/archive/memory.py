@@ -15,7 +15,6 @@ from swsdask.archive.fragments import concatenated, cut_rows, in_order, pair_sta
 from swsdask.archive.occurrences import find_detections, find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
-from swsdask.execution.executor import Executor
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles, expect
 from swsdask.formats.in_memory import Table
@@ -192,12 +191,8 @@ def read_into_memory(
 __all__ = ["JudgedFiles", "ReferenceFiles", "read_reference"]
 
 
-def read_reference(
-    files: ReferenceFiles | JudgedFiles | ReferenceTables, executor: Executor | None = None
-) -> ReferenceTables:
+def read_reference(files: ReferenceFiles | JudgedFiles | ReferenceTables) -> ReferenceTables:
     """The tables of official files, of tables, or of judgments; tables that were read already as they are.
-
-    The runs beside judgments are read by tasks of an executor, or here.
 
     Raises `InputError` with everything wrong with files.
     """
@@ -205,7 +200,7 @@ def read_reference(
         return files
     problems = Problems()
     if isinstance(files, JudgedFiles):
-        judged = read_judged(files, problems, executor)
+        judged = read_judged(files, problems)
         problems.raise_if_any()
         return judged
     if files.queries is None or files.tables:

@@ -21,7 +21,7 @@ Quirks of the official tools, each under its `compat` only:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -114,21 +114,38 @@ class JudgedFiles:
     runs: tuple[RunSource, ...] = ()
 
 
-def read_judged(files: JudgedFiles, problems: Problems, executor: Executor | None = None) -> ReferenceTables:
+def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
     """The tables that judgments make; whatever is wrong with the judgments is added to `problems`.
 
-    The runs are read by tasks of an executor, or here. Problems of the runs are reported where they are read as such.
+    Problems of the runs are reported where they are read as such.
     """
     judged = read_judgments(files.qrels, problems)
-    others = run_tasks(executor, _others, files.runs, DocumentCodes(judged.documents), _what)
-    documents = sorted({*judged.documents, *chain.from_iterable(others)})
+    others = other_documents(files.runs, judged.documents)
     return ReferenceTables(
-        documents=_table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents)),
+        documents=collection(sorted({*judged.documents, *others})),
         queries=_table(QUERIES, ((name, name, []) for name in judged.queries)),
         words=_table(WORDS, ((name, 1, query, 0, TICKS_PER_SECOND, query, "lex") for query, name in judged.relevant)),
         segments=SEGMENTS.empty_table(),
         judgments=judged.pairs,
     )
+
+
+def collection(documents: Iterable[str]) -> pa.Table:
+    """The table of documents that make a collection, each one excerpt."""
+    return _table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents))
+
+
+def other_documents(
+    runs: Sequence[RunSource],
+    known: Sequence[str],
+    executor: Executor | None = None,
+    done: Callable[[str], None] | None = None,
+) -> set[str]:
+    """The documents of runs that are not known ones. Each run is read by a task of an executor, or here.
+
+    `done` is called with what has been read.
+    """
+    return {*chain.from_iterable(run_tasks(executor, _others, runs, DocumentCodes(known), _what, done))}
 
 
 def _others(run: RunSource, codes: DocumentCodes) -> set[str]:

@@ -90,7 +90,9 @@ def test_the_message_lists_ten_ids_and_counts_the_rest() -> None:
     with pytest.raises(InputError) as caught:
         memory(source(rows))
     lines = str(caught.value).splitlines()
-    assert lines[0].startswith("a.tsv:2: expected a document of the ECF; found 'x00' in 1 row. Correct the id, or set ")
+    assert lines[0].startswith(
+        "a.tsv:2: expected a document of the reference; found 'x00' in 1 row. Correct the id, or set "
+    )
     assert len(lines) == 11
     assert "and 4 more" in lines[10]
 
