@@ -555,6 +555,20 @@ def written(measure: str, value: float) -> str:
     return f"{value:.3g}" if digits == _RARE and 0.0 < size < 0.5 * 10.0**-digits else f"{value:,.{digits}f}"
 
 
+def signed(measure: str, change: float) -> str:
+    """A difference of two numbers of a measure with its sign; one that is written as zero has none. "" if undefined.
+
+    Examples
+    --------
+    >>> signed("atwv", 0.01), signed("atwv", -0.01), signed("atwv", -0.00001), signed("atwv", float("nan"))
+    ('+0.0100', '-0.0100', '0.0000', '')
+    """
+    text = "" if math.isnan(change) else written(measure, change)
+    if text.strip("-0.") == "":
+        return text.removeprefix("-")
+    return f"{'+' * (change > 0)}{text}"
+
+
 def better(measure: str) -> int:
     """1 if higher values of a measure are better, -1 if lower ones are, 0 if neither; `twv@0.5` is as `twv@`."""
     return describe(measure).better

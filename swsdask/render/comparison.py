@@ -30,7 +30,7 @@ from rich.text import Text
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Errors, Resampling
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
-from swsdask.model.measures import better, describe, written
+from swsdask.model.measures import better, describe, signed, written
 from swsdask.model.tables import Row, tables_as, tables_as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
@@ -229,7 +229,7 @@ def _cell(measure: str, pair: Row | None) -> dict[str, object]:
     ends = f"{written(measure, pair['low'])} to {written(measure, pair['high'])}"
     share = next((share for level, share in LEVELS if p < level), 0)
     return {
-        "text": f"{'+' if difference > 0 else ''}{written(measure, difference)}",
+        "text": signed(measure, difference),
         "sort": repr(difference),
         "title": f"{ends}, p adjusted {p:.4f}",
         "colour": ("alike" if better(measure) * difference > 0 else "unlike") if share else "",

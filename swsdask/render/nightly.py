@@ -20,7 +20,7 @@ from rich.text import Text
 
 from swsdask.model.errors import counted, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
-from swsdask.model.measures import better, describe, distinct_headings, written
+from swsdask.model.measures import better, describe, distinct_headings, signed, written
 from swsdask.model.tables import Row
 from swsdask.render.environment import environment, style
 
@@ -214,7 +214,7 @@ def _by_size(moves: Sequence[Move]) -> list[Move]:
 
 def _move(move: Move) -> dict[str, object]:
     difference = move.value - move.was
-    shown = _signed(move.measure, difference)
+    shown = signed(move.measure, difference)
     gain = better(move.measure) * difference if shown.startswith(("+", "-")) else 0.0
     return {
         "system": move.system,
@@ -310,7 +310,7 @@ def print_history(rows: Rows, measure: str, n_nights: int, console: Console | No
             str(last["night"]),
             last["date"],
             written(measure, last["value"]),
-            _signed(measure, change),
+            signed(measure, change),
             _sparkline(_standing(own, n_nights), span),
         )
     (console or _console()).print(table)
@@ -326,7 +326,7 @@ def print_system(rows: Rows, measure: str, n_nights: int, console: Console | Non
     table.add_column("Signature")
     before = math.nan
     for row in rows:
-        change = _signed(measure, row["value"] - before)
+        change = signed(measure, row["value"] - before)
         number = written(measure, row["value"])
         table.add_row(str(row["night"]), row["date"], number, change, row["content"][:8], Text(row["signature"]))
         before = row["value"]
@@ -380,14 +380,6 @@ def _place(value: float, low: float, high: float, steps: int) -> int:
     if not math.isfinite(value):
         return -1
     return min(int((value - low) / ((high - low) or 1.0) * steps), steps - 1)
-
-
-def _signed(measure: str, change: float) -> str:
-    """A change with its sign, of one that rounds to zero without; "" for none."""
-    text = "" if math.isnan(change) else written(measure, change)
-    if text.strip("-0.") == "":
-        return text.removeprefix("-")
-    return f"{'+' * (change > 0)}{text}"
 
 
 def _console() -> Console:
