@@ -231,4 +231,25 @@ MUTANTS = (
         "asked = {*settings.thresholds, settings.operating_point.resolve(1, 10**9).bayes_threshold}",
         ("tests/unit/test_kept_statistics.py",),
     ),
+    Mutant(
+        "replaced entries are verified",
+        "swsdask/archive/verify.py",
+        "    for entry in merged_entries(parts).values():\n",
+        "    for entry in (entry for part in parts for entry in part.values()):\n",
+        ("tests/unit/test_archive_expiry.py",),
+    ),
+    Mutant(
+        "a collection that grew meanwhile is overlooked",
+        "swsdask/archive/change.py",
+        "if self.grows is not None and on.inputs.get(self.grows) != self.base.inputs.get(self.grows):",
+        "if False:",
+        ("tests/unit/test_growing_collection.py",),
+    ),
+    Mutant(
+        "given occurrences are sought by their ids",
+        "swsdask/archive/occurrences.py",
+        'rule.finder == "mediaeval" and not has_tokens(queries)',
+        'rule.finder == "mediaeval"',
+        ("tests/unit/test_in_memory.py",),
+    ),
 )
