@@ -160,7 +160,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     point = weights(reference, settings)
     titles = {condition.name.partition("=")[2].upper() or ALL: condition for condition in reference.conditions}
     blocks = [title for title in (*TYPES, ALL) if title in titles]
-    if any(titles[title].name not in result.score_rows.names("condition") for title in blocks):
+    if {titles[title].name for title in blocks} - {*result.overall["condition"].unique().to_pylist()}:
         raise SettingsError("STDEval's reports have a block for each type of source: score by source_type.")
     kinds = pc.utf8_upper(documents["source_type"])
     parts = {title: documents if title == ALL else documents.filter(pc.equal(kinds, title)) for title in blocks}

@@ -107,11 +107,11 @@ def begin(
     return change
 
 
-def add_documents(
+def _add_documents(
     change: Change[EvaluationManifest, StoredRun],
     sources: Sequence[RunSource],
-    executor: Executor | None = None,
-    done: Callable[[str], None] | None = None,
+    executor: Executor | None,
+    done: Callable[[str], None],
 ) -> None:
     """Add the documents of runs to the collection that was judged; those that are there keep their places."""
     new = change.made_of is not None
@@ -187,7 +187,7 @@ def write_runs(
         contents: dict[tuple[str, str | None], dict[str, str]] = {}
         if sources:
             if change.grows is not None:
-                add_documents(change, sources, executor, telling("read"))
+                _add_documents(change, sources, executor, telling("read"))
             codes = codes_of(change)
             buckets = change.base.buckets
             bucket_of_query = buckets_of(codes.query_ids, buckets)

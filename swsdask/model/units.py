@@ -73,7 +73,7 @@ def id_fault(identifier: str) -> str | None:
         return "an empty id"
     if len(identifier) > MAX_ID_LENGTH:
         return f"an id of {len(identifier)} characters"
-    if not identifier.isprintable() and _CONTROL.search(identifier):
+    if _CONTROL.search(identifier):
         return f"a control character in the id {identifier!r}"
     if "/" in identifier or "\\" in identifier or identifier in (".", ".."):
         return f"a path in the id {identifier!r}"

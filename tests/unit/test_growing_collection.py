@@ -15,6 +15,7 @@ import swsdask as sws
 from swsdask.archive.change import Change
 from swsdask.archive.cleaning import expire, vacuum
 from swsdask.archive.storage import Storage
+from swsdask.execution.executor import SerialExecutor
 from swsdask.model.errors import ArchiveError, InputError
 from tests import engines
 
@@ -136,3 +137,22 @@ def test_a_run_beside_the_archive_has_its_documents_only(tmp_path: Path, qrels: 
     with pytest.raises(InputError, match=r"a document of the reference; found 'c1'.*grows with runs") as raised:
         sws.score(str(tmp_path / "archive"), runs=runs[1])
     assert "'x' in 2 rows" in str(raised.value)
+
+
+class Watched(SerialExecutor):
+    """An executor that notes the labels of its tasks."""
+
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+
+    def map(self, function: Any, items: Any, *shared: Any, label: Any, **how: Any) -> Any:
+        self.labels += map(label, items)
+        return super().map(function, items, *shared, label=label, **how)
+
+
+def test_each_run_is_looked_through_by_a_task(tmp_path: Path, qrels: Path, runs: Sequence[Path]) -> None:
+    watched = Watched()
+    sws.ingest(tmp_path / "archive", qrels=qrels, runs=runs, executor=watched)
+    assert [label for label in watched.labels if label.startswith("documents")] == [
+        f"documents of {run}" for run in runs
+    ]

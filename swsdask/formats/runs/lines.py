@@ -213,7 +213,7 @@ class Once:
         return np.array(own, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)] if own else np.zeros(0, np.int64)
 
     def _come_again(self, keys: np.ndarray) -> bool:
-        """Whether any pair comes again: seen in a tenth of the time that it takes to say which, and seldom so."""
+        """Whether any pair comes again: seen in an eighth of the time that it takes to say which."""
         n_documents = max(len(self._codes[2]), 1)
         if int(keys[0].max(initial=0)) >= _MOST // n_documents:
             return True
