@@ -25,6 +25,7 @@ from swsdask.archive.memory import read_reference
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import (
+    COLLECTION,
     JudgedFiles,
     ReferenceTables,
     collection,
@@ -95,7 +96,7 @@ def begin(
         replace=replace,
         keep=keep,
         change_settings=change_settings,
-        grows="ecf" if keep is not None and keep.judged else None,
+        grows=COLLECTION if keep is not None and keep.judged else None,
     )
     if change.made_of is not None and tables is not None:
         change.made_of = {**made_of, "occurrences": find_occurrences(tables.words, tables.queries, rule)}

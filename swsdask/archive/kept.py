@@ -44,7 +44,7 @@ import pyarrow.ipc
 import xxhash
 
 from swsdask.archive.encode import counts
-from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
+from swsdask.archive.reference_tables import COLLECTION, JudgedFiles, ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import StoredRun, digest
@@ -341,6 +341,7 @@ class KnownSources:
     records: dict[str, dict[str, object]] = field(default_factory=dict)
     _stamps: dict[str, str] = field(default_factory=dict)
     _reference: str | None = None
+    _grows: str | None = None
 
     def systems(self, run: RunSource) -> dict[str, str]:
         """The systems of a file that need not be read, with their contents; none of one that must be."""
@@ -370,16 +371,17 @@ class KnownSources:
 
     def has_reference(self, files: ReferenceFiles | JudgedFiles | ReferenceTables) -> bool:
         """Whether the archive was made of these files, and they did not change; not of tables in memory."""
-        if isinstance(files, ReferenceTables):
-            return False
         places = [place for place in vars(files).values() if isinstance(place, str)]
-        if isinstance(files, JudgedFiles):
-            if len(places) != 1:
-                return False
-            places += [run.file for run in files.runs]
+        if not places:
+            return False
+        self._grows = COLLECTION if isinstance(files, JudgedFiles) else None
         self._reference = self._name(places[0], *map(_absolute, places[1:]))
         self._stamps[self._reference] = _joined(places, _stamps(places))
-        return bool(self.inputs) and self._record(self._reference).get("inputs") == self.inputs
+        return bool(self.inputs) and self._record(self._reference).get("inputs") == self._lasting(self.inputs)
+
+    def _lasting(self, inputs: Mapping[str, str]) -> dict[str, str]:
+        """The inputs without the one that grows."""
+        return {role: content for role, content in inputs.items() if role != self._grows}
 
     def remember(self, read: Mapping[tuple[str, str | None], dict[str, str]], inputs: dict[str, str]) -> None:
         """Keep the contents of the systems of each file, under its given name, and the inputs of the reference.
@@ -390,7 +392,7 @@ class KnownSources:
             self._name(*file): {"systems": systems} for file, systems in read.items()
         }
         if self._reference is not None:
-            found[self._reference] = {"inputs": inputs}
+            found[self._reference] = {"inputs": self._lasting(inputs)}
         self._keep(found)
 
     def refused(self, run: RunSource) -> tuple[str, ...]:

@@ -46,6 +46,9 @@ from swsdask.model.settings import Compat
 from swsdask.model.trials import F64, I8, I32, I64, UNKNOWN_DOCUMENT, Bool
 from swsdask.model.units import TICKS_PER_SECOND, DocumentCodes
 
+COLLECTION = "ecf"
+"""The input that the documents are; where they were judged, it grows with the runs."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReferenceTables:
@@ -72,7 +75,7 @@ class ReferenceTables:
         said = dict(self.segments.schema.metadata or {})
         genders = said.pop(GENDERS.encode(), None)
         hashes = {
-            "ecf": table_hash(self.documents),
+            COLLECTION: table_hash(self.documents),
             "rttm": table_hash(self.words, self.segments.replace_schema_metadata(said)),
             "queries": table_hash(self.queries),
         }

@@ -147,7 +147,7 @@ def rank(
     return tuple(sorted(systems, key=key))
 
 
-NEW, REPLACED, SETTINGS, VERSION = "new", "run replaced", "other settings", "other version of swsdask"
+NEW, REPLACED, SETTINGS, VERSION = "new", "run replaced", "other settings or collection", "other version of swsdask"
 """Why a system is scored."""
 
 GONE = ""

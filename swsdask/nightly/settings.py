@@ -24,8 +24,9 @@ Text = Annotated[str, Field(min_length=1)]
 
 _FILES_OF_NIST = {"ecf", "rttm", "queries"}
 _TABLES = {"documents", "occurrences"}
+_JUDGMENTS = {"qrels"}
 _OF_QUERIES = ("lexicon", "vocabulary")
-_REFERENCE = ("reference", "ecf", "rttm", "queries", "documents", "occurrences", *_OF_QUERIES)
+_REFERENCE = ("reference", "ecf", "rttm", "queries", "documents", "occurrences", "qrels", *_OF_QUERIES)
 _PLACES = ("archive", "out", *_REFERENCE)
 _FILES = (".json", ".toml")
 """The suffixes of files that may name a cluster; other names are words or addresses."""
@@ -47,6 +48,7 @@ class NightlyEvaluation(BaseModel):
     queries: Text | None = None
     documents: Text | None = None
     occurrences: Text | None = None
+    qrels: Text | None = None
     lexicon: Text | None = None
     vocabulary: Text | None = None
     preset: Text | None = None
@@ -84,10 +86,12 @@ class NightlyEvaluation(BaseModel):
     def _one_reference(self) -> Self:
         given = self.reference_places.keys() - _OF_QUERIES
         in_tables = given - {"queries"} == _TABLES
-        if not in_tables and given not in ({"reference"}, _FILES_OF_NIST):
-            raise ValueError("expected reference, all three of ecf, rttm and queries, or documents and occurrences")
-        if in_tables and any(getattr(self, name) is not None for name in _OF_QUERIES):
-            raise ValueError("lexicon and vocabulary go with NIST's files: give attributes as columns of the queries")
+        if not in_tables and given not in ({"reference"}, _FILES_OF_NIST, _JUDGMENTS):
+            raise ValueError(
+                "expected reference, all three of ecf, rttm and queries, documents and occurrences, or qrels alone"
+            )
+        if (in_tables or given == _JUDGMENTS) and any(getattr(self, name) is not None for name in _OF_QUERIES):
+            raise ValueError("lexicon and vocabulary go with NIST's files: a table of queries has columns for that")
         return self
 
     @property

@@ -22,7 +22,7 @@ from functools import cache
 from swsdask import __version__
 from swsdask.api.archives import ingest
 from swsdask.api.manifest import signatures_of
-from swsdask.api.opening import Evaluation, given_tables, reference_files
+from swsdask.api.opening import Evaluation, given_tables, judged_files, reference_files
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import given_runs, with_runs
 from swsdask.api.scoring import requested
@@ -211,6 +211,8 @@ def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool
     """
     if known is None:
         return False
+    if job.qrels is not None:
+        return known.has_reference(judged_files(job.qrels, (), ()))
     if job.documents is not None:
         return known.has_reference(given_tables(job.documents, job.occurrences, job.queries, ()))
     named = (job.reference, job.ecf, job.rttm, job.queries, job.lexicon, job.vocabulary)
@@ -236,12 +238,13 @@ def _opened(job: NightlyEvaluation) -> Evaluation:
     return open_evaluation(job.archive, preset=job.preset, compat=job.compat, settings=_explicit(job))
 
 
-def _read(job: NightlyEvaluation) -> Evaluation:
-    """The evaluation of the reference's files."""
+def _read(job: NightlyEvaluation, *collection: Arrived) -> Evaluation:
+    """The evaluation of the reference's files; of judgments also with the documents of some runs."""
     places = job.reference_places
     return open_evaluation(
         places.pop("reference", None),
         **places,
+        collection=[each.url for each in collection],
         preset=job.preset,
         compat=job.compat,
         settings=_explicit(job),
@@ -312,10 +315,11 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
     """Validate each of some runs, read into memory, by itself; return those that have problems."""
     if not news:
         return []
-    reference = _opened(job) if is_archive(job.archive) else _read(job)
+    whole = None if job.qrels is not None else _opened(job) if is_archive(job.archive) else _read(job)
     found = []
     for arrived in news:
         try:
+            reference = whole or _read(job, arrived)
             with with_runs(
                 reference.archive,
                 reference.settings.evaluation,

@@ -483,6 +483,42 @@ def test_a_reference_may_be_in_tables_anywhere(tmp_path: Path, monkeypatch: pyte
         run_night(asked, DAY)
 
 
+def test_judgments_are_a_reference_whose_collection_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def arrive(name: str, *lines: str) -> None:
+        file = tmp_path / f"inbox/{name}.txt"
+        file.write_text("".join(f"{line} {name}\n" for line in lines))
+        os.utime(file, (1, 1))
+
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "judged.qrels").write_text("1 0 d1 1\n1 0 d2 0\n2 0 d3 1\n")
+    os.utime(tmp_path / "judged.qrels", (1, 1))
+    arrive("first", "1 Q0 d2 1 0.9", "1 Q0 d1 2 0.8")
+    own = FILE.replace('reference = "files"', 'qrels = "judged.qrels"').replace('preset = "sws2013"', 'preset = "trec"')
+    (tmp_path / "nightly.toml").write_text(own.replace('gates = ["atwv', 'gates = ["map'))
+    (asked,) = load_nightly(tmp_path / "nightly.toml").evaluation
+    (line,) = plan_night(asked)[1:]
+    assert line.endswith("first.txt is new")
+    assert run_night(asked, DAY).record is not None
+
+    monkeypatch.setattr(write_archive, "read_reference", None)  # it is not read again
+    arrive("second", "1 Q0 d1 1 0.9", "2 Q0 elsewhere 1 0.8", "2 Q0 d3 2 0.7")
+    arrive("broken", "1 Q0 d1 1 high")
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert {move.system: move.reason for move in record.moves} == {"first": SETTINGS, "second": NEW}
+    assert [(each.system, each.total) for each in record.refused] == [("broken", 1)]
+    assert run_night(asked, DAY).record is None
+    monkeypatch.undo()
+
+    archive = tmp_path / "archive"
+    sws.ingest(tmp_path / "once", qrels=tmp_path / "judged.qrels", runs=tmp_path / "inbox/[fs]*.txt", preset="trec")
+    assert sws.score(archive).scores.equals(sws.score(tmp_path / "once").scores)
+    assert sws.open(archive).archive.documents["document"].to_pylist() == ["d1", "d2", "d3", "elsewhere"]
+    (tmp_path / "judged.qrels").write_text("1 0 d1 1\n1 0 d2 1\n2 0 d3 1\n")
+    with pytest.raises(ArchiveError, match="differs in"):
+        run_night(asked, DAY)
+
+
 def test_a_lexicon_belongs_to_the_reference(three_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lexicon = three_nights / "lexicon.txt"
     lexicon.write_text("word W ER D\n")
@@ -776,10 +812,12 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
         (("inbox =", "inbx ="), r"evaluation 'demo', inbx: unknown key. Nearest valid key: inbox"),
         (('out = "board"', ""), r"evaluation 'demo', out: expected a value; found none"),
         (("atwv drops", "atvw drops"), r"gates, gate 'atvw drops .*Nearest: atwv"),
-        (('reference = "files"', ""), r"expected reference, all three of ecf, rttm and queries, or documents and occ"),
-        (('reference = "files"', 'documents = "d.csv"'), r"expected reference, all three of ecf, rttm and queries, or"),
+        (('reference = "files"', ""), r"all three of ecf, rttm and queries, documents and occurrences, or qrels"),
+        (('reference = "files"', 'documents = "d.csv"'), r"expected reference, all three of ecf, rttm and"),
         (("reference", 'documents = "d.csv"\noccurrences = "o.csv"\nreference'), r"expected reference, all three of"),
         (('reference = "files"', 'documents = "d"\noccurrences = "o"\nlexicon = "l"'), r"lexicon and vocabulary go"),
+        (("reference", 'qrels = "q"\nreference'), r"documents and occurrences, or qrels alone"),
+        (('reference = "files"', 'qrels = "q"\nvocabulary = "v"'), r"lexicon and vocabulary go"),
         (('inbox = ["inbox"]', 'inbox = "inbox"'), r"inbox: .*found 'inbox'"),
         (("baseline", 'pattern = "(?P<who>.*)"\nbaseline'), r"pattern, expected the group"),
         (("[[evaluation]]", "[evaluation]"), r"evaluation"),
