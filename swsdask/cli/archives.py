@@ -74,7 +74,8 @@ def ingest(
     from swsdask.model.layers import KEPT_NONE
 
     directory, others = reference_and_runs(paths, given=bool(reference)) if paths else (None, [])
-    there = {run.system: run.content for run in open_archive(archive).runs} if is_archive(archive) else {}
+    before = open_archive(archive) if is_archive(archive) else None
+    there = {} if before is None else {run.system: run.content for run in before.runs}
     with progress() as shown:
         written = sws.ingest(
             archive,
@@ -91,9 +92,13 @@ def ingest(
             progress=shown,
         )
     click.echo(f"{archive}: version {written.version}, {counted(len(written.runs), 'runs')}")
-    for run in written.runs:
-        known = ", already there" if there.get(run.system) == run.content else ""
-        click.echo(f"  {run.system}: {counted(run.rows, 'detections')}{known}")
+    if before is not None and before.inputs != written.inputs:  # judged documents
+        click.echo(f"  documents: {len(before.documents):,} before, {len(written.documents):,} now")
+    new = [run for run in written.runs if there.get(run.system) != run.content]
+    for run in new:
+        click.echo(f"  {run.system}: {counted(run.rows, 'detections')}")
+    if len(new) < len(written.runs):
+        click.echo(f"  {counted(len(written.runs) - len(new), 'runs')} already there")
     if written.kept is None:
         click.echo(f"{KEPT_NONE} With --change-settings it keeps those given now.")
 

@@ -82,6 +82,8 @@ def _show_versions(archive: str, form: str) -> None:
 
 def _show_difference(archive: str, one: int, other: int) -> None:
     from swsdask.archive.cleaning import difference
+    from swsdask.archive.discovery import is_discovery
+    from swsdask.archive.store import open_archive
 
     found = difference(archive, one, other)
     click.echo(f"{archive}, version {other} beside version {one}")
@@ -90,6 +92,10 @@ def _show_difference(archive: str, one: int, other: int) -> None:
             click.echo(f"  {what}: {system}")
     for each in found.settings:
         click.echo(f"  {each.setting}: {each.kept} before, {each.used} now")
+    if not is_discovery(archive):
+        before, now = (len(open_archive(archive, number).documents) for number in (one, other))
+        if before != now:  # judged documents
+            click.echo(f"  documents: {before:,} before, {now:,} now")
     if not (found.added or found.replaced or found.removed or found.settings):
         click.echo("  the same systems and settings")
 

@@ -165,7 +165,7 @@ def test_archive(swsdask: Call, files: Files, tmp_path: Path) -> None:
     assert new.out == f"{archive}: version 1, 1 run\n  first: 4 detections\n"
     again = swsdask("ingest", archive, "--run", files.run)
     assert again.code == 0
-    assert again.out == f"{archive}: version 1, 1 run\n  first: 4 detections, already there\n"
+    assert again.out == f"{archive}: version 1, 1 run\n  1 run already there\n"
     refused = swsdask("ingest", archive, "--run", files.run, "--buckets", "8")
     assert refused.code == 2
     assert "expected 64 query buckets, which this archive was made with; found 8. Leave that out" in refused.err

@@ -15,6 +15,7 @@ import swsdask as sws
 from swsdask.archive.change import Change
 from swsdask.archive.cleaning import expire, vacuum
 from swsdask.archive.storage import Storage
+from swsdask.cli import main
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.errors import ArchiveError, InputError
 from tests import engines
@@ -156,3 +157,17 @@ def test_each_run_is_looked_through_by_a_task(tmp_path: Path, qrels: Path, runs:
     assert [label for label in watched.labels if label.startswith("documents")] == [
         f"documents of {run}" for run in runs
     ]
+
+
+def test_the_command_line_reports_how_it_grew(
+    tmp_path: Path, qrels: Path, runs: Sequence[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = str(tmp_path / "archive")
+    main(["ingest", archive, "--qrels", str(qrels), "--run", str(runs[0]), "-q"])
+    assert capsys.readouterr().out.splitlines()[1:] == ["  a: 16 detections"]
+    main(["ingest", archive, *(word for run in runs[1:] for word in ("--run", str(run))), "-q"])
+    grown = "  documents: 11 before, 15 now"
+    new = ["  b: 18 detections", "  c: 18 detections"]
+    assert capsys.readouterr().out.splitlines()[1:] == [grown, *new, "  1 run already there"]
+    main(["show", archive, "--diff", "1", "2"])
+    assert capsys.readouterr().out.splitlines()[1:] == ["  added: b", "  added: c", grown]
