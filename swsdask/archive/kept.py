@@ -72,7 +72,9 @@ MOST = 100_000
 _HASH = "hash"
 _ABSENT = "none"
 _ENDING = ".arrow"
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+"""A file is so small that other threads cost more than they save, and workers have cores of their own to share."""
 
 
 @dataclass
@@ -158,7 +160,7 @@ class KeptFiles:
         for name, content in self.storage.read_all(wanted).items():
             if name.endswith(_hashed(content)):
                 with suppress(pa.ArrowException, ValueError):  # no file of ours, though its hash is right
-                    found[wanted[name]] = pa.ipc.open_file(pa.BufferReader(content)).get_batch(0)
+                    found[wanted[name]] = pa.ipc.open_file(content, options=_IN_THIS_THREAD).get_batch(0)
         return found
 
     def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:

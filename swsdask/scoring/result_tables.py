@@ -263,13 +263,11 @@ def kept_results(
 
 def _to_arrow(results: SystemResults) -> pa.RecordBatch:
     """Results as one row: the encoded tables, the numbers over all queries, and the notes."""
-    overall = [{field.name: row[field.name] for field in _NUMBER} for row in results.overall.to_pylist()]
+    numbers = results.overall.select([field.name for field in _NUMBER]).cast(pa.schema(_NUMBER)).to_struct_array()
+    overall = pa.ListArray.from_arrays([0, len(numbers)], numbers.combine_chunks())
     notes = [note._asdict() for note in results.notes]
-    files = (
-        file_of(rows, schema).to_pybytes() for rows, schema in ((results.scores, SCORES), (results.curves, CURVES))
-    )
-    columns = (*([file] for file in files), [overall], [notes])
-    return pa.record_batch([*map(pa.array, columns, _KEPT.types)], schema=_KEPT)
+    scores, curves = memoryview(file_of(results.scores, SCORES)), memoryview(file_of(results.curves, CURVES))
+    return pa.record_batch([[scores], [curves], overall, pa.array([notes], _KEPT.field("notes").type)], schema=_KEPT)
 
 
 def _from_arrow(row: pa.RecordBatch, system: str) -> SystemResults:
