@@ -45,16 +45,20 @@ Settings, in `[evaluation.average_precision]`:
   ("zero"; without trials, as `missing` says), count as AP = 0 if they have trials and are left out if not
   ("zero-if-retrieved"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by the
   evaluation's `no_targets`, as everywhere.
+- `averages`: numbers of queries are added exactly and rounded once ("exact", default), or one after the other in double
+  precision, in the order of the query list ("running"; trec_eval, with topics by id), which decides a decimal that
+  would be a half.
 - `missing`: queries without trials count as AP = 0 ("zero", default; `trec_eval -c` and ir_measures, with
   no_relevant = "zero") or are left out ("skip"; trec_eval).
 
 Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst2014,trec`): simplekwseval,
-kws-assessment, trec, sklearn, kwseval. Several detections of one event: KWSEval's rule is that of its trials; trec_eval
-refuses a document that a query has twice, and so do we in TREC's files; SimpleKwsEval takes the best of a relevant
-event and each of another (not imitated); the others are given events. `compat = "kwseval"` implies the last preset's
-rule: scores are compared as text, of equal ones false alarms come first; with `no_targets = "false_alarms_only"` (its
--inc) also `no_relevant = "zero"`. Not imitated: the tool compares the texts of the file, so that 0.50 precedes 0.5, and
-1e-1 is greater than 0.5; it adds the percentages up apart, which decides a decimal that would be a half.
+kws-assessment, trec, trec10, sklearn, kwseval. Several detections of one event: KWSEval's rule is that of its trials;
+trec_eval refuses a document that a query has twice, and so do we in TREC's files; SimpleKwsEval takes the best of a
+relevant event and each of another (not imitated); the others are given events. `compat = "kwseval"` implies the last
+preset's rule: scores are compared as text, of equal ones false alarms come first; with `no_targets =
+"false_alarms_only"` (its -inc) also `no_relevant = "zero"`. Not imitated: the tool compares the texts of the file, so
+that 0.50 precedes 0.5, and 1e-1 is greater than 0.5; it adds the percentages up apart, which decides a decimal that
+would be a half.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 
@@ -70,8 +74,8 @@ Of each query, and averaged over the queries that MAP averages.
   recall is reached with the smallest whole number of hits that gives it or more (`recall_rounding = "exact"`).
 
 QUIRK, `recall_rounding = "trec_eval"`: trec_eval 9 needs int(r R + .9) hits, in double arithmetic. It is one less
-where r R has a fraction below .1, and where the sum comes out a hair too small: .7 3 + .9 < 3. (trec_eval 10 rounds r R
-to the nearest whole number.)
+where r R has a fraction below .1, and where the sum comes out a hair too small: .7 3 + .9 < 3. trec_eval 10 takes the
+nearest whole number to the product r R in double arithmetic, of two the higher: `recall_rounding = "nearest"`.
 
 Equal scores are ordered as for average precision (`ties`, `score_dtype`). Where that rule gives no order ("group",
 "expected"), those at the edge of K count in proportion: what is expected over all orders; and recall is that of whole
@@ -143,6 +147,7 @@ class RankedQueries:
     as_nan: Bool
     n_no_relevant: int
     n_missing: int
+    running: bool
 
     @cached_property
     def averaged(self) -> Bool:
@@ -159,7 +164,8 @@ class RankedQueries:
         if self.as_nan.any() or not self.n_averaged:
             return dict.fromkeys(columns, math.nan)
         counted = np.concatenate([self._with_zeros(column)[self.averaged] for column in columns.values()])
-        sums = rounded_sums(counted, np.arange(len(columns) + 1) * self.n_averaged)
+        offsets = np.arange(len(columns) + 1) * self.n_averaged
+        sums = running_sums(counted, offsets)[offsets[1:] - 1] if self.running else rounded_sums(counted, offsets)
         return dict(zip(columns, (sums / self.n_averaged).tolist(), strict=True))
 
     def geometric_mean(self, column: F64) -> float:
@@ -206,6 +212,7 @@ def ranked_queries(scored: Scored, population: Population, level: int) -> Ranked
         as_nan=as_nan,
         n_no_relevant=int((without & ~as_zero & ~as_nan & ~missing).sum()),
         n_missing=int(missing.sum()),
+        running=options.averages == "running",
     )
 
 
@@ -346,20 +353,22 @@ def precisions_at_recalls(scored: Scored, population: Population, level: int, re
     most = int(max(of.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
     place = np.repeat(number, np.diff(of.offsets)) * most + of.recalled.astype(np.int64)
     levels, of_level = np.unique(rankings.relevant, return_inverse=True)
-    hits = _hits_at_recalls(recalls, tuple(levels.tolist()), options.recall_rounding == "exact")[:, of_level]
+    hits = _hits_at_recalls(recalls, tuple(levels.tolist()), options.recall_rounding)[:, of_level]
     first = np.searchsorted(place, number * most + hits)
     reached = np.where(first < of.offsets[1:], highest[first], 0.0)
     return np.where(rankings.relevant > 0, reached, np.nan)
 
 
 @lru_cache(maxsize=16)
-def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], exact: bool) -> I64:
+def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], rounding: str) -> I64:
     """With how many hits each recall is reached by each number of relevant trials: int64 [len(recalls), n_levels]."""
     found = np.empty((len(recalls), len(levels)), np.int64)
     for row, recall in enumerate(recalls):
-        if exact:
+        if rounding == "exact":
             over, under = Fraction(repr(recall)).as_integer_ratio()
             found[row] = [-(-over * relevant // under) for relevant in levels]
+        elif rounding == "nearest":
+            found[row] = [int(hits) + (hits - int(hits) >= 0.5) for hits in (recall * relevant for relevant in levels)]
         else:
             found[row] = [int(recall * relevant + 0.9) for relevant in levels]
     return found

@@ -136,8 +136,10 @@ class AveragePrecisionSettings(BaseModel):
         What several detections of one event are.
     ranks : tuple of int
         The ranks K of precision_at_rank@K, recall_at_rank@K, success_at_rank@K and ap_at_rank@K.
-    recall_rounding : {"exact", "trec_eval"}
+    recall_rounding : {"exact", "trec_eval", "nearest"}
         The number of hits with which a recall is reached.
+    averages : {"exact", "running"}
+        Whether numbers of queries are added exactly, or one after the other in double precision.
     recalls : tuple of float
         The recalls R of precision_at_recall@R.
     persistences : tuple of float
@@ -163,7 +165,8 @@ class AveragePrecisionSettings(BaseModel):
     score_order: Literal["number", "text"] = "number"
     duplicates: Literal["as-trials", "ignore", "false-positive", "first"] = "as-trials"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
-    recall_rounding: Literal["exact", "trec_eval"] = "exact"
+    recall_rounding: Literal["exact", "trec_eval", "nearest"] = "exact"
+    averages: Literal["exact", "running"] = "exact"
     recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
     persistences: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.8,)
     levels: tuple[Annotated[int, Field(ge=2, le=10**9)], ...] = ()

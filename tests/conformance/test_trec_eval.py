@@ -9,28 +9,38 @@ import pytest
 import swsdask as sws
 from swsdask.cli import main
 
-CASE = Path(__file__).resolve().parents[1] / "cases" / "trec_eval" / "ids"
-RANKS = (1, 3, 5)
+CASES = Path(__file__).resolve().parents[1] / "cases" / "trec_eval"
+RANKS = (1, 3, 5, 200)
 RECALLS = tuple(tenths / 10 for tenths in range(11))
 NAMES = {"num_q": "map_n_averaged", "map": "map", "Rprec": "r_precision"}
 NAMES |= {f"P_{rank}": f"precision_at_rank@{rank}" for rank in RANKS}
 NAMES |= {f"iprec_at_recall_{recall:.2f}": f"precision_at_recall@{recall!r}" for recall in RECALLS}
 
 
-@pytest.mark.parametrize(("report", "missing"), [("retrieved.out", "skip"), ("complete.out", "zero")])
-def test_printed_numbers(report: str, missing: str) -> None:
-    qrels, run = CASE / "judgments.qrels", CASE / "run.trec"
+@pytest.mark.parametrize(
+    ("report", "missing", "preset"),
+    [
+        ("ids/retrieved.out", "skip", "trec"),
+        ("ids/complete.out", "zero", "trec"),
+        ("ids/version10.out", "zero", "trec10"),
+        ("averages/retrieved.out", "skip", "trec"),
+        ("averages/retrieved.out", "skip", "trec10"),
+    ],
+)
+def test_printed_numbers(report: str, missing: str, preset: str) -> None:
+    folder = (CASES / report).parent
+    qrels, run = folder / "judgments.qrels", folder / "run.trec"
     chosen = {"evaluation": {"average_precision": {"missing": missing, "ranks": RANKS}}}
-    evaluation = sws.open(qrels=qrels, collection=run, preset="trec", settings=chosen)
+    evaluation = sws.open(qrels=qrels, collection=run, preset=preset, settings=chosen)
     result = sws.score(evaluation, ["ap", *NAMES.values()], runs=run)
     found = {(row["query"] or "all", row["measure"]): row["value"] for row in result.table.to_pylist()}
-    for line in (CASE / report).read_text().splitlines():
+    for line in (CASES / report).read_text().splitlines():
         name, topic, printed = line.split()
         ours = found[topic, "ap" if name == "map" and topic != "all" else NAMES[name]]
         assert f"{ours:.{len(printed.partition('.')[2])}f}" == printed, line
 
 
-GRADED = CASE.parent / "graded"
+GRADED = CASES / "graded"
 ALL_TREC = [
     "num_q",
     "num_ret",
