@@ -12,7 +12,7 @@ reads the row groups, has no function for joining them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +231,10 @@ def _footer(file: memoryview) -> tuple[_Struct, int]:
     begin = tail - int.from_bytes(file[tail : tail + _LENGTH], "little")
     if tail < len(_MAGIC) or file[tail + _LENGTH :] != _MAGIC or begin < len(_MAGIC):
         raise ValueError("not a Parquet file")
-    return _CompactReader(bytes(file[begin:tail])).struct(), begin
+    try:
+        return _CompactReader(bytes(file[begin:tail])).struct(), begin
+    except StopIteration:
+        raise ValueError("the footer of a Parquet file that is cut off") from None
 
 
 def _move(groups: Iterable[_Struct], distance: int) -> None:
@@ -257,16 +260,21 @@ _Struct = dict[int, tuple[int, Any]]
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 """The types of the compact protocol. Parquet's footers have neither sets, maps nor doubles."""
 
+_INTEGERS = (_I16, _I32, _I64)
+
 _LONG = 15
 """From so many items on the length of a list follows its type."""
 
 
 class _CompactReader:
-    """Reads the compact protocol: integers of 7 bits a byte, the lowest first, and signs in their lowest bit."""
+    """Reads the compact protocol: integers of 7 bits a byte, the lowest first, and signs in their lowest bit.
+
+    Raises `StopIteration` where the content ends.
+    """
 
     def __init__(self, content: bytes) -> None:
-        self.content = content
-        self.place = 0
+        self._bytes = iter(content)
+        self._byte = self._bytes.__next__
 
     def struct(self) -> _Struct:
         found: _Struct = {}
@@ -278,12 +286,13 @@ class _CompactReader:
         return found
 
     def _value(self, kind: int) -> Any:
-        if kind in (_I16, _I32, _I64):
+        if kind in _INTEGERS:
             return self._signed()
         if kind == _BINARY:
             length = self._unsigned()
-            self.place += length
-            return self.content[self.place - length : self.place]
+            if len(found := bytes(islice(self._bytes, length))) < length:
+                raise StopIteration
+            return found
         if kind == _STRUCT:
             return self.struct()
         if kind == _LIST:
@@ -299,12 +308,6 @@ class _CompactReader:
 
     def _item(self, kind: int) -> Any:
         return self._byte() if kind in (_TRUE, _FALSE) else self._value(kind)
-
-    def _byte(self) -> int:
-        self.place += 1
-        if self.place > len(self.content):
-            raise ValueError("the footer of a Parquet file that is cut off")
-        return self.content[self.place - 1]
 
     def _unsigned(self) -> int:
         value = shift = 0
@@ -338,7 +341,7 @@ class _CompactWriter:
         self.content.append(0)
 
     def _value(self, kind: int, value: Any) -> None:
-        if kind in (_I16, _I32, _I64):
+        if kind in _INTEGERS:
             self._signed(value)
         elif kind == _BINARY:
             self._unsigned(len(value))
