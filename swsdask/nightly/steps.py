@@ -315,11 +315,13 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
     """Validate each of some runs, read into memory, by itself; return those that have problems."""
     if not news:
         return []
-    whole = None if job.qrels is not None else _opened(job) if is_archive(job.archive) else _read(job)
+    of_all = None
+    if job.qrels is None:
+        of_all = _opened(job) if is_archive(job.archive) else _read(job)
     found = []
     for arrived in news:
         try:
-            reference = whole or _read(job, arrived)
+            reference = of_all or _read(job, arrived)
             with with_runs(
                 reference.archive,
                 reference.settings.evaluation,

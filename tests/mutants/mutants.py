@@ -190,6 +190,27 @@ MUTANTS = (
         ("tests/conformance/test_kwseval_cases.py",),
     ),
     Mutant(
+        "averages under trec_eval are rounded once",
+        "swsdask/measures/average_precision.py",
+        'running=options.averages == "running"',
+        "running=False",
+        ("tests/conformance/test_trec_eval.py",),
+    ),
+    Mutant(
+        "trec_eval 10 rounds recall down",
+        "swsdask/measures/average_precision.py",
+        "hits - int(hits) >= 0.5",
+        "hits - int(hits) > 1.0",
+        ("tests/conformance/test_trec_eval.py",),
+    ),
+    Mutant(
+        "a collection that grew is another reference",
+        "swsdask/archive/kept.py",
+        "if role != self._grows",
+        "if role",
+        ("tests/unit/test_nightly.py",),
+    ),
+    Mutant(
         "of a local file only the time of the last change counts",
         "swsdask/places/reading.py",
         'if "ino" in info:',
