@@ -315,13 +315,12 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
     """Validate each of some runs, read into memory, by itself; return those that have problems."""
     if not news:
         return []
-    of_all = None
-    if job.qrels is None:
-        of_all = _opened(job) if is_archive(job.archive) else _read(job)
+    of_judgments = job.qrels is not None
+    of_all = _opened(job) if is_archive(job.archive) and not of_judgments else _read(job)
     found = []
     for arrived in news:
         try:
-            reference = of_all or _read(job, arrived)
+            reference = _read(job, arrived) if of_judgments else of_all
             with with_runs(
                 reference.archive,
                 reference.settings.evaluation,

@@ -483,7 +483,9 @@ def test_a_reference_may_be_in_tables_anywhere(tmp_path: Path, monkeypatch: pyte
         run_night(asked, DAY)
 
 
-def test_judgments_are_a_reference_whose_collection_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judgments_are_a_reference_whose_collection_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def arrive(name: str, *lines: str) -> None:
         file = tmp_path / f"inbox/{name}.txt"
         file.write_text("".join(f"{line} {name}\n" for line in lines))
@@ -498,6 +500,13 @@ def test_judgments_are_a_reference_whose_collection_grows(tmp_path: Path, monkey
     (asked,) = load_nightly(tmp_path / "nightly.toml").evaluation
     (line,) = plan_night(asked)[1:]
     assert line.endswith("first.txt is new")
+    judgments = (tmp_path / "judged.qrels").read_text()
+    (tmp_path / "judged.qrels").write_text("1 0 d1 high\n")
+    with pytest.raises(InputError, match=r"judged\.qrels:1"):
+        run_night(asked, DAY)
+    assert "refused" not in caplog.text  # no run is blamed for it
+    (tmp_path / "judged.qrels").write_text(judgments)
+    os.utime(tmp_path / "judged.qrels", (1, 1))
     assert run_night(asked, DAY).record is not None
 
     monkeypatch.setattr(write_archive, "read_reference", None)  # it is not read again
