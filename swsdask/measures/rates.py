@@ -201,14 +201,14 @@ class OccurrenceWeightedValue:
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall and per query."""
         defined = undefined_without(scored[Counts].has_decisions)
-        point = scored.weights
-        cost = point.c_fa / point.c_miss
+        worth, cost = scored.weights.c_miss, scored.weights.c_fa
         for population in scored.populations:
             counts = confusion_counts(scored, population)
             hits, false_alarms = population.total(counts.hit), _pooled_false_alarms(scored, population)
-            total = (hits - cost * false_alarms) / (population.n_target or np.nan)
+            total = (worth * hits - cost * false_alarms) / (worth * population.n_target or np.nan)
             yield population.overall({self.names[0]: total * defined})
-            column = ratio(counts.hit - cost * counts.false_alarm, population.targets) * defined
+            most = worth * np.where(population.targets > 0, population.targets, np.nan)
+            column = (worth * counts.hit - cost * counts.false_alarm) / most * defined
             yield population.by_query({self.names[0]: column})
 
 

@@ -4,7 +4,8 @@ SYSTEM.occ.txt is the occurrence report (-A -o, with the summary of -d): a row f
 totals, means and maxima, of each type of source and of all. SYSTEM.ali.csv is its CSV report (-C). The numbers are
 STDEval's under `compat = "stdeval"`.
 
-QUIRK: a term without occurrences has no rates, but its false alarms are listed and totalled.
+QUIRK: a term without occurrences has no rates, but its false alarms are listed and totalled. Without any occurrence
+the mean time of a search is -1000.
 
 F4DE's two scorers, KWSEval and STDEval, print tables as text in columns with nested headings, and as CSV. A column is
 named by its headings from the outermost inwards, a row likewise. A column is four characters wider than its widest
@@ -23,7 +24,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import groupby
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +38,7 @@ from swsdask.model.tables import Row
 
 NEEDED = (
     *("n_queries", "n_target", "n_hit", "n_false_alarm", "n_miss", "occurrence_weighted_value", "p_fa", "p_miss"),
-    *("p_fa_pooled", "p_miss_pooled", "atwv", "mtwv_p_fa", "mtwv_p_miss", "mtwv", "mtwv_threshold"),
+    *("p_fa_pooled", "p_miss_pooled", "mtwv_p_fa", "mtwv_p_miss", "mtwv", "mtwv_threshold"),
 )
 """The measures that the report has."""
 
@@ -125,7 +128,9 @@ def occurrence_report(
     false_alarms = _false_alarms(alignment, evaluated.types)
     times = evaluated.times[system]
     searched = math.fsum(times.get(query, 0.0) for query in evaluated.texts)
-    parts = [_parts_of_block(block, false_alarms) for block in blocks]
+    mean_time = searched / len(evaluated.texts) if any(block.of_queries for block in blocks) else _NONE
+    values = [_weighted_value(block, evaluated) for block in blocks]
+    parts = [_parts_of_block(block, false_alarms, value) for block, value in zip(blocks, values, strict=True)]
 
     def row(first: str, cells: Iterable[str]) -> str:
         return "|".join([f"|{first:<{_FIRST}}", *cells, ""])
@@ -151,15 +156,12 @@ def occurrence_report(
     lines += [
         rule,
         row(f" Totals, Actual Occ. Weighted Value  {searched:8.2f}", (part["totals"] for part in parts)),
-        row(
-            f" Means (N/A excl.)                   {searched / len(evaluated.texts):8.2f}",
-            (part["means"] for part in parts),
-        ),
+        row(f" Means (N/A excl.)                   {mean_time:8.2f}", (part["means"] for part in parts)),
         rule,
         *(row("", (part[name] for part in parts)) for name in ("trials", "seconds", "value")),
         rule,
         "",
-        *_maxima(blocks),
+        *_maxima(blocks, values),
     ]
     return "\n".join(lines) + "\n"
 
@@ -217,20 +219,29 @@ def _term(block: Block, query: str, false_alarms: int) -> str:
     )
 
 
-def _parts_of_block(block: Block, false_alarms: Mapping[tuple[str, str], int]) -> dict[str, str]:
+def _weighted_value(block: Block, evaluated: StdevalContext) -> float:
+    """Return the ATWV of a block, 0 without occurrences. QUIRK: the tool adds the values of terms up one by one."""
+    beta = evaluated.c_fa / evaluated.c_miss * (1 / evaluated.p_target - 1)
+    each = (
+        1 - (1 - own["n_hit"] / own["n_target"] + beta * own["p_fa"]) for _, own in sorted(block.of_queries.items())
+    )
+    return reduce(add, each, 0.0) / max(1, len(block.of_queries))
+
+
+def _parts_of_block(block: Block, false_alarms: Mapping[tuple[str, str], int], value: float) -> dict[str, str]:
     """Return the rows below the terms. QUIRK: totals are rounded twice, means of counts are truncated."""
     own, there = block.overall, len(block.of_queries)
     count = sum(number for (_, title), number in false_alarms.items() if title == block.title)
     total, p_fa, p_miss, mean = "  N/A", _NONE, _NONE, "  N/A"
     means = dict.fromkeys(("n_target", "n_hit", "n_false_alarm", "n_miss"), 0)
-    rates, value = (0.0, 0.0), 0.0
+    rates = (0.0, 0.0)
     if there:
         total = f"{round(own['occurrence_weighted_value'], 4):5.3f}"
         p_fa, p_miss = round(own["p_fa_pooled"], 8), round(own["p_miss_pooled"], 4)
         each = (block.of_queries[query]["occurrence_weighted_value"] for query in sorted(block.of_queries))
-        mean = f"{math.fsum(each) / there:5.3f}"
+        mean = f"{reduce(add, each) / there:5.3f}"
         means = {name: int(own[name] / there) for name in means}
-        rates, value = (own["p_fa"], own["p_miss"]), own["atwv"]
+        rates = (own["p_fa"], own["p_miss"])
     counts = {name: int(own.get(name, 0)) for name in means} | {"n_false_alarm": count}
     of_both = [
         " ".join(f"{numbers[name]:5d}" for name in ("n_target", "n_hit", "n_false_alarm", "n_miss"))
@@ -245,7 +256,8 @@ def _parts_of_block(block: Block, false_alarms: Mapping[tuple[str, str], int]) -
     }
 
 
-def _maxima(blocks: Sequence[Block]) -> Iterator[str]:
+def _maxima(blocks: Sequence[Block], values: Sequence[float]) -> Iterator[str]:
+    """Return the summary of -d. QUIRK: the tool has no curve where fewer than two terms have occurrences."""
     rule = "+-------------+-----------+----------+------------------------------+"
     yield "+-------------------------------------------------------------------+"
     yield "|                    DET Curve Analysis Summary                     |"
@@ -253,15 +265,15 @@ def _maxima(blocks: Sequence[Block]) -> Iterator[str]:
     yield f"|             |     {'Term' if len(blocks) > 1 else ''} Weighted    |                   Decision   |"
     yield "| Description | Max Value | A. Value |   P(Fa) P(Miss)      Score   |"
     yield rule
-    for block in blocks:
+    for block, value in zip(blocks, values, strict=True):
         if block.title == ALL:
             yield rule
         own = block.overall
-        if math.isnan(own.get("mtwv_threshold", math.nan)):
+        if len(block.of_queries) < 2 or math.isnan(own["mtwv_threshold"]):
             yield f"| {block.title:>11} |      N/A  |     N/A  |     N/A     N/A          N/A |"
         else:
             point = f"{own['mtwv_p_fa']:.5f}   {own['mtwv_p_miss']:.3f}   {own['mtwv_threshold']:.8f}"
-            yield f"| {block.title:>11} |   {own['mtwv']:.4f}  |  {own['atwv']:.4f}  | {point} |"
+            yield f"| {block.title:>11} |   {own['mtwv']:.4f}  |  {value:.4f}  | {point} |"
     yield rule
 
 

@@ -23,8 +23,8 @@ each is mapped if it can be, and then each mapped one gets the earliest occurren
 rows never shows.
 
 QUIRK, under `compat = "kwseval"` and `"stdeval"`: the tools compute mid(d), r.start - S and r.end + S in seconds and
-double precision, so a detection exactly at the edge of the tolerance may fall on either side. By default the
-comparison is exact.
+double precision, so a detection exactly at the edge of the tolerance may fall on either side; to STDEval r.end is
+r.start + r.duration. By default the comparison is exact.
 
 Difference from the official tools: they settle equal alignments in orders of their own.
 
@@ -106,11 +106,12 @@ def _in_seconds(reference: Reference) -> bool:
     return reference.rule.arithmetic != "exact"
 
 
-def _moved(time: I64, by: int, in_seconds: bool) -> F64:
-    """Times in ticks moved by some ticks, in the unit of `kernels.align.mid_point`."""
-    if in_seconds:
-        return time / TICKS_PER_SECOND + by / TICKS_PER_SECOND
-    return (2 * (time + by)).astype(np.float64)
+def _edges(start: I64, end: I64, rule: AlignmentRule) -> tuple[F64, F64]:
+    """Starts less the tolerance and ends plus it, of times in ticks, in the unit of `kernels.align.mid_point`."""
+    unit = 0.5 if rule.arithmetic == "exact" else TICKS_PER_SECOND
+    begins: F64 = start / unit
+    ends: F64 = begins + (end - start) / unit if rule.arithmetic == "stdeval" else end / unit
+    return begins - rule.tolerance / unit, ends + rule.tolerance / unit
 
 
 @lru_cache(maxsize=2)
@@ -120,21 +121,19 @@ def _groups(reference: Reference) -> _OccurrenceGroups:
     changes = (query[1:] != query[:-1]) | (document[1:] != document[:-1]) | (channel[1:] != channel[:-1])
     begins = np.flatnonzero(np.append(len(query) > 0, changes))
     occurrence = np.append(begins, len(query))
-    above_others = np.repeat(np.arange(len(begins)), np.diff(occurrence)) * 2**32
-    latest = np.maximum.accumulate(end + above_others) - above_others
-    tolerance, in_seconds = reference.rule.tolerance, _in_seconds(reference)
+    opens, closes = _edges(start, end, reference.rule)
+    closing = np.argsort(closes, kind="stable")
+    rank = np.empty_like(closing)
+    rank[closing] = np.arange(len(closing))
+    above_others = np.repeat(np.arange(len(begins)), np.diff(occurrence)) * len(closing)
+    latest = closing[np.maximum.accumulate(rank + above_others) - above_others]
     return _OccurrenceGroups(
         of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
         document=document[begins],
         channel=channel[begins],
         occurrence=occurrence,
-        reach=_moved(latest, tolerance, in_seconds),
-        occurrences=Occurrences(
-            opens=_moved(start, -tolerance, in_seconds),
-            closes=_moved(end, tolerance, in_seconds),
-            start=start,
-            end=end,
-        ),
+        reach=closes[latest],
+        occurrences=Occurrences(opens=opens, closes=closes, start=start, end=end),
     )
 
 

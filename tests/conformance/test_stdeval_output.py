@@ -23,7 +23,16 @@ from tests.conformance.test_kwseval_output import in_order
 from tests.conformance.test_stdeval import POINTS
 
 FILES = ("s.occ.txt", "s.ali.csv")
-OUTSIDE = {"source-types": "false_alarm", "three-types": "false_alarm", "ecf-filter": "drop", "words": "false_alarm"}
+_SWS2013 = {"tolerance_s": 0.25, "operating_point": {"c_fa": 1.0, "c_miss": 100.0, "p_target": 0.00015}}
+CASES: dict[str, dict[str, Any]] = {
+    "source-types": {},
+    "three-types": {},
+    "ecf-filter": {"outside": "drop"},
+    "words": {},
+    "one-term": _SWS2013,
+    "silent": _SWS2013,
+}
+"""The settings of each case."""
 
 
 def written(folder: Path, settings: dict[str, Any], into: Path | str, name: str = "s", **how: Any) -> None:
@@ -33,11 +42,11 @@ def written(folder: Path, settings: dict[str, Any], into: Path | str, name: str 
     sws.write(result, into, outputs=(), tool="stdeval", evaluation=evaluation)
 
 
-@pytest.mark.parametrize("case", OUTSIDE)
+@pytest.mark.parametrize("case", CASES)
 def test_reports_of_own_cases(own_cases: Path, tmp_path: Path, case: str) -> None:
     """That of `words` was printed without -d, which prints the maxima."""
     folder = own_cases / "stdeval" / case
-    written(folder, {"outside": OUTSIDE[case]}, tmp_path)
+    written(folder, CASES[case], tmp_path)
     report, expected = (file.read_text() for file in (tmp_path / "s.occ.txt", folder / "expected.occ.txt"))
     if case == "words":
         report = report.partition("\n\n")[0] + "\n"

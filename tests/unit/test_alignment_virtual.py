@@ -36,10 +36,12 @@ def test_the_edge_of_the_tolerance_is_exact(start, duration, mapped):
     assert bool(pairs(trials([found(start, duration)], reference([spoken(100, 200)], tolerance=50)))) is mapped
 
 
-def edge_in_doubles(start, duration, occurrence_start, occurrence_end, tolerance):
-    """KWSEval's and STDEval's own comparison."""
-    middle = start / 10_000 + duration / 10_000 / 2
-    return occurrence_start / 10_000 - tolerance / 10_000 <= middle <= occurrence_end / 10_000 + tolerance / 10_000
+def edge_in_doubles(start, duration, occurrence_start, occurrence_end, tolerance, arithmetic):
+    """KWSEval's and STDEval's own comparison; STDEval adds ends up."""
+    middle, begin, end = start / 10_000 + duration / 10_000 / 2, occurrence_start / 10_000, occurrence_end / 10_000
+    if arithmetic == "stdeval":
+        end = begin + (occurrence_end - occurrence_start) / 10_000
+    return begin - tolerance / 10_000 <= middle <= end + tolerance / 10_000
 
 
 @pytest.mark.parametrize("arithmetic", ["kwseval", "stdeval"])
@@ -56,10 +58,22 @@ def test_the_edge_of_the_tolerance_is_in_doubles_as_the_tools_have_it(arithmetic
             row, by = found(edge - half, 2 * half), number % 5 - 2
             for moved in (row, (*row[:3], max(row[3] + by, 0), *row[4:])):
                 evaluation = reference([spoken(start, end)], tolerance=tolerance, arithmetic=arithmetic)
-                expected = edge_in_doubles(moved[3], moved[4], start, end, tolerance)
+                expected = edge_in_doubles(moved[3], moved[4], start, end, tolerance, arithmetic)
                 assert bool(pairs(trials([moved], evaluation))) is expected
                 differ += bool(pairs(trials([moved], reference([spoken(start, end)], tolerance=tolerance)))) != expected
     assert differ > 100
+
+
+def test_the_end_of_an_occurrence_is_a_sum_to_stdeval():
+    """0.2 + 10.2 lies below 10.4: STDEval leaves a mid-point at 10.65 alone, KWSEval maps it."""
+    assert 10.2 + 0.2 + 0.25 < 10.6 + 0.1 / 2 == 10.4 + 0.25
+    row, occurrence = found(106_000, 1_000), spoken(102_000, 104_000)
+    for arithmetic, n_pairs in (("exact", 1), ("kwseval", 1), ("stdeval", 0)):
+        evaluation = reference([occurrence], tolerance=2500, arithmetic=arithmetic)
+        assert len(pairs(trials([row], evaluation))) == n_pairs
+    # An earlier occurrence that ends as late, but as a sum of doubles later, still reaches so far.
+    evaluation = reference([spoken(100_000, 104_000), occurrence], tolerance=2500, arithmetic="stdeval")
+    assert len(pairs(trials([row], evaluation))) == 1
 
 
 def test_detections_at_one_edge_of_which_doubles_take_some_only():

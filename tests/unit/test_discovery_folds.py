@@ -33,6 +33,12 @@ def test_mean_and_population_deviation(definition: Definition) -> None:
     assert spread.std == math.sqrt(10 / 4)
 
 
+def test_tde_adds_deviations_up_as_numpy_does() -> None:
+    """It prints 0.188 here; the nearest number to the deviation, 0.18749999999999997, would be printed as 0.187."""
+    spread = spreads({"token_f_score": np.array([0.5, 0.12500000000000003])}, "tde2015")["token_f_score"]
+    assert f"{spread.mean:.3f} {spread.std:.3f}" == "0.312 0.188"
+
+
 def test_the_mean_f_score_is_not_that_of_the_means() -> None:
     values = with_f_scores({"type_precision": np.array([1.0, 0.0]), "type_recall": np.array([0.0, 1.0])})
     found = spreads(values, "document")

@@ -393,7 +393,7 @@ def _spelled(system: str, texts: list[tuple[str, ...]]) -> pa.Table:
         pa.array(ids, pa.string()).take(pa.array(codes))
         for ids, codes in zip(names, (rows.document.codes, rows.query.codes), strict=True)
     )
-    numbers = (rows.channel, rows.start, rows.start + rows.duration, rows.score)
+    numbers = (rows.channel, rows.start, rows.start + rows.duration, rows.score + 0.0)  # -0.0 is found as 0.0
     values = [pa.repeat(system, len(texts)), queries, documents, *map(pa.array, numbers), start, pa.array(ends), score]
     return pa.Table.from_arrays(values, names=[*_OF_DETECTIONS, *TEXTS[:3]])
 
