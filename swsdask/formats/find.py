@@ -19,7 +19,7 @@ from enum import Enum
 from functools import partial
 
 from swsdask.formats.files import COMPRESSED_NAME, noted, open_bytes
-from swsdask.formats.runs.lines import CTM, LINE_FORMATS, LineFormat
+from swsdask.formats.runs.lines import CTM, LINE_FORMATS, TREC, LineFormat
 from swsdask.formats.runs.resources import read_resources
 from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
@@ -178,6 +178,9 @@ def _text_format(text: str) -> AnyFormat | None:
     first = next((line for line in lines if line and not line.startswith(";;")), None)
     if first is None:
         return Format.RTTM if text.lstrip().startswith(";;") else None
+    if first.startswith("#") and not names_columns(first):
+        first = next((line for line in lines if line and not line.startswith("#")), "")
+        return TREC if TREC.recognises(first) else Format.QRELS if _QRELS.fullmatch(first) else None
     fields = first.split()
     if first.startswith("{"):
         return Format.JSON_LINES

@@ -45,9 +45,9 @@ Settings, in `[evaluation.average_precision]`:
   ("zero"; without trials, as `missing` says), count as AP = 0 if they have trials and are left out if not
   ("zero-if-retrieved"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by the
   evaluation's `no_targets`, as everywhere.
-- `averages`: numbers of queries are added exactly and rounded once ("exact", default), or one after the other in double
-  precision, in the order of the query list ("running"; trec_eval, with topics by id), which decides a decimal that
-  would be a half.
+- `addition`: terms of a query and numbers of queries are added exactly and rounded once ("exact", default), or one
+  after the other in double precision, from the first rank and in the order of the query list ("running"; trec_eval,
+  with topics by id), which decides a decimal that would be a half.
 - `missing`: queries without trials count as AP = 0 ("zero", default; `trec_eval -c` and ir_measures, with
   no_relevant = "zero") or are left out ("skip"; trec_eval).
 
@@ -125,7 +125,7 @@ from swsdask.measures.rankings import (
     steps,
 )
 from swsdask.model.measures import at_level, named_at
-from swsdask.model.ranked_measures import WITHOUT_ORDER, AveragePrecisionSettings
+from swsdask.model.ranked_measures import WITHOUT_ORDER, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic
@@ -147,7 +147,7 @@ class RankedQueries:
     as_nan: Bool
     n_no_relevant: int
     n_missing: int
-    running: bool
+    addition: Addition
 
     @cached_property
     def averaged(self) -> Bool:
@@ -165,7 +165,7 @@ class RankedQueries:
             return dict.fromkeys(columns, math.nan)
         counted = np.concatenate([self._with_zeros(column)[self.averaged] for column in columns.values()])
         offsets = np.arange(len(columns) + 1) * self.n_averaged
-        sums = running_sums(counted, offsets)[offsets[1:] - 1] if self.running else rounded_sums(counted, offsets)
+        sums = sums_of(counted, offsets, self.addition)
         return dict(zip(columns, (sums / self.n_averaged).tolist(), strict=True))
 
     def geometric_mean(self, column: F64) -> float:
@@ -212,7 +212,7 @@ def ranked_queries(scored: Scored, population: Population, level: int) -> Ranked
         as_nan=as_nan,
         n_no_relevant=int((without & ~as_zero & ~as_nan & ~missing).sum()),
         n_missing=int(missing.sum()),
-        running=options.averages == "running",
+        addition=options.addition,
     )
 
 
@@ -278,8 +278,8 @@ def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSett
 def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
     """The sums of hits times precision of every ranking, and the highest precision of the first.
 
-    Each sum is rounded once, but where scores are compared as text (the QUIRK above). `behind` is the highest precision
-    behind the steps.
+    Terms are added as `addition` says; where scores are compared as text, one by one (the QUIRK above). `behind` is the
+    highest precision behind the steps.
     """
     precision, before = of.precision, of.before
     if options.interpolation == "max" and len(precision):
@@ -289,11 +289,16 @@ def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple
     height = precision
     if options.integration == "trapezoid":
         height = np.where(np.isnan(before), precision, (before + precision) / 2)
-    terms = of.hits * height
-    if options.score_order == "text":
-        ends = np.append(0.0, running_sums(terms, of.offsets))[of.offsets[1:]]
-        return np.where(np.diff(of.offsets) > 0, ends, 0.0), behind
-    return rounded_sums(terms, of.offsets), behind
+    addition: Addition = "running" if options.score_order == "text" else options.addition
+    return sums_of(of.hits * height, of.offsets, addition), behind
+
+
+def sums_of(terms: F64, offsets: I64, addition: Addition) -> F64:
+    """The sum of each list of terms: rounded once, or running."""
+    if addition == "exact":
+        return rounded_sums(terms, offsets)
+    ends = np.append(0.0, running_sums(terms, offsets))[offsets[1:]]
+    return np.where(np.diff(offsets) > 0, ends, 0.0)
 
 
 class RankedPrecision:

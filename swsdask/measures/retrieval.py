@@ -17,7 +17,8 @@ behind what has their score.
   probability p, one of the settings' `average_precision.persistences`.
 - `eleven_point_precision`: the mean of `precision_at_recall@R` at R = 0, .1 to 1.
 - `set_precision`, `set_recall`, `set_f1`, `set_map`: of all that was retrieved as a set, n / N, n / R, their harmonic
-  mean and their product; 0 where n = 0.
+  mean and their product; 0 where n = 0. QUIRK, `addition = "running"`: as in trec_eval, the mean is computed from both
+  quotients, not from counts, which decides an average that would be a half.
 - `gm_map`: the geometric mean over queries of AP, of which one below .00001 counts as .00001 (AP by the settings of
   `average_precision`).
 - `n_retrieved`, `n_relevant`, `n_relevant_retrieved`: N, R and n; over all queries their sums.
@@ -71,17 +72,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import reduce
 from itertools import product
+from operator import add
 from typing import ClassVar
 
 import numpy as np
 
-from swsdask.kernels.sums import rounded_sums
-from swsdask.measures.average_precision import ap_of_queries, hits_at_rank, over, precisions_at_recalls, ranked_queries
+from swsdask.measures.average_precision import (
+    ap_of_queries,
+    hits_at_rank,
+    over,
+    precisions_at_recalls,
+    ranked_queries,
+    sums_of,
+)
 from swsdask.measures.measure import Population, Scored, Values
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
 from swsdask.model.measures import named_at
-from swsdask.model.ranked_measures import RELEVANT, WITHOUT_ORDER, AveragePrecisionSettings
+from swsdask.model.ranked_measures import RELEVANT, WITHOUT_ORDER, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.statistic import Statistic
 
@@ -121,7 +130,7 @@ class RankedRetrieval:
                 "n_relevant_retrieved": retrieved,
             }
             eleven = {"eleven_point_precision": _eleven_point_precision(scored, population, level)}
-            columns = {**_of_ranks(rankings, options), **eleven, **_of_sets(rankings, retrieved)}
+            columns = {**_of_ranks(rankings, options), **eleven, **_of_sets(rankings, retrieved, options)}
             means = queries.means(columns)
             means["gm_map"] = queries.geometric_mean(ap_of_queries(scored, population, level))
             sums = {name: int(column[queries.averaged].sum()) for name, column in counts.items()}
@@ -135,6 +144,10 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
     ties = "worst" if options.ties in WITHOUT_ORDER else options.ties
     rank = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
     precision: F64 = rankings.hit_ranks / rank
+
+    def _sums(terms: F64) -> F64:
+        return sums_of(terms, rankings.hit_offsets, options.addition)
+
     columns: dict[str, F64] = {}
     for cut in options.ranks:
         inside = rank <= cut
@@ -142,29 +155,33 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
         columns[f"recall_at_rank@{cut}"] = over(hits, rankings.relevant)
         found = np.diff(np.append(0, np.cumsum(inside))[rankings.hit_offsets])
         columns[f"success_at_rank@{cut}"] = _where_relevant(found > 0, rankings)
-        columns[f"ap_at_rank@{cut}"] = over(_sums(np.where(inside, precision, 0.0), rankings), rankings.relevant)
+        columns[f"ap_at_rank@{cut}"] = over(_sums(np.where(inside, precision, 0.0)), rankings.relevant)
     first = np.zeros(len(rankings))
     first[np.diff(rankings.hit_offsets) > 0] = 1.0 / rank[rankings.hit_ranks == 1]
     columns["reciprocal_rank"] = _where_relevant(first, rankings)
     for persistence in options.persistences:
         weights = (1.0 - persistence) * _powers(persistence, rank - 1)
-        columns[f"rbp@{persistence!r}"] = _where_relevant(_sums(weights, rankings), rankings)
+        columns[f"rbp@{persistence!r}"] = _where_relevant(_sums(weights), rankings)
     return columns
 
 
 def _eleven_point_precision(scored: Scored, population: Population, level: int) -> F64:
-    points = precisions_at_recalls(scored, population, level, _ELEVEN)
+    points = precisions_at_recalls(scored, population, level, _ELEVEN[::-1])  # from 1 down, as trec_eval adds them
     offsets = np.arange(points.shape[1] + 1) * len(_ELEVEN)
-    return rounded_sums(points.T.ravel(), offsets) / len(_ELEVEN)
+    return sums_of(points.T.ravel(), offsets, scored.settings.average_precision.addition) / len(_ELEVEN)
 
 
-def _of_sets(rankings: Rankings, retrieved: I64) -> dict[str, F64]:
+def _of_sets(rankings: Rankings, retrieved: I64, options: AveragePrecisionSettings) -> dict[str, F64]:
     """The measures of what was retrieved as a set."""
     trials, relevant = rankings.retrieved, rankings.relevant
+    precision, recall = _where_relevant(over(retrieved, np.maximum(trials, 1)), rankings), over(retrieved, relevant)
+    f1 = over(2 * retrieved, np.where(relevant > 0, trials + relevant, 0))
+    if options.addition == "running":
+        f1 = np.where(retrieved > 0, 2.0 * precision * recall / np.where(retrieved > 0, precision + recall, 1.0), f1)
     return {
-        "set_precision": _where_relevant(over(retrieved, np.maximum(trials, 1)), rankings),
-        "set_recall": over(retrieved, relevant),
-        "set_f1": over(2 * retrieved, np.where(relevant > 0, trials + relevant, 0)),
+        "set_precision": precision,
+        "set_recall": recall,
+        "set_f1": f1,
         "set_map": over(retrieved * retrieved, np.maximum(trials, 1) * relevant),
     }
 
@@ -174,11 +191,6 @@ def _powers(base: float, exponents: I64) -> F64:
     vanished = int(-745 / math.log(base)) + 2
     last = min(int(exponents.max(initial=0)), vanished)
     return np.append(1.0, np.cumprod(np.full(last, base)))[np.minimum(exponents, last)]
-
-
-def _sums(terms: F64, rankings: Rankings) -> F64:
-    """The sums of terms of hits, of each ranking, each rounded once."""
-    return rounded_sums(terms, rankings.hit_offsets)
 
 
 def _where_relevant(column: F64 | np.ndarray[tuple[int], np.dtype[np.bool_]], rankings: Rankings) -> F64:
@@ -240,7 +252,7 @@ class JudgedRetrieval:
             judged = judged_rankings(scored, population)
             for level in options.all_levels:
                 queries = ranked_queries(scored, population, level)
-                columns = _binary(judged, level)
+                columns = _binary(judged, level, options)
                 columns |= _at_ranks(query_rankings(scored, population, level), options)
                 nonrelevant = judged.sums((judged.grade >= 0) & (judged.grade < level))
                 numbers = queries.means(columns)
@@ -253,11 +265,11 @@ class JudgedRetrieval:
 
 def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[str, F64]:
     """The measures of grades, by name: one number for each ranking, NaN where nothing is relevant."""
-    gain, ideal = _Gains.of(judged, np.maximum(judged.grade, 0), np.maximum(judged.judged, 0))
+    gain, ideal = _Gains.of(judged, np.maximum(judged.grade, 0), np.maximum(judged.judged, 0), options.addition)
     satisfied, most = (
         np.exp2(np.clip(grades, 0, options.highest_grade)) - 1.0 for grades in (judged.grade, judged.judged)
     )
-    steep, steepest = _Gains.of(judged, satisfied, most)
+    steep, steepest = _Gains.of(judged, satisfied, most, options.addition)
     columns = {"ndcg": _ratio(gain.down_to(None), ideal.down_to(None))}
     for cut in options.ranks:
         columns[f"ndcg_at_rank@{cut}"] = _ratio(gain.down_to(cut), ideal.down_to(cut))
@@ -272,23 +284,23 @@ def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[s
 class _Gains:
     """Gains at ranks, those of ranking i at rows offsets[i] .. offsets[i + 1], and what they add to DCG."""
 
-    def __init__(self, gain: F64, rank: I64, offsets: I64) -> None:
-        self.gain, self.rank, self.offsets = gain, rank, offsets
+    def __init__(self, gain: F64, rank: I64, offsets: I64, addition: Addition) -> None:
+        self.gain, self.rank, self.offsets, self.addition = gain, rank, offsets, addition
         ranks, place = np.unique(rank, return_inverse=True)
         self.discounted: F64 = gain / np.array([math.log2(each + 1) for each in ranks.tolist()])[place]
 
     @classmethod
-    def of(cls, judged: JudgedRankings, gain: F64 | I64, ideal: F64 | I64) -> tuple[_Gains, _Gains]:
+    def of(cls, judged: JudgedRankings, gain: F64 | I64, ideal: F64 | I64, addition: Addition) -> tuple[_Gains, _Gains]:
         """The gains of rankings, and of the ideal ones."""
         offsets = judged.judged_offsets
         rank = np.arange(1, len(ideal) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
         gains, ideals = gain.astype(np.float64), ideal.astype(np.float64)
-        return cls(gains, judged.rank, judged.offsets), cls(ideals, rank, offsets)
+        return cls(gains, judged.rank, judged.offsets, addition), cls(ideals, rank, offsets, addition)
 
     def down_to(self, cut: int | None) -> F64:
         """DCG of each ranking, down to a rank."""
         terms = self.discounted if cut is None else np.where(self.rank <= cut, self.discounted, 0.0)
-        return rounded_sums(terms, self.offsets)
+        return sums_of(terms, self.offsets, self.addition)
 
     def ranking(self, number: int) -> tuple[F64, I64, F64]:
         """The positive gains of one ranking, their ranks, and DCG down to each, with 0 in front."""
@@ -311,15 +323,19 @@ def _along(judged: JudgedRankings, gains: _Gains, ideals: _Gains) -> dict[str, F
         quotients = (dcg[np.searchsorted(rank, falls, "right")] / best[falls]).tolist()
         if judged.retrieved[number] > len(ideal) + 1:
             quotients.append(float(dcg[-1] / best[-1]))
-        at_levels[number] = math.fsum(quotients) / len(quotients)
+        at_levels[number] = _total(quotients, gains.addition) / len(quotients)
         reached = dcg[1:] / best[np.minimum(rank, len(ideal))]
-        missed = (len(ideal) - len(rank)) * (dcg[-1] / best[-1])
-        of_relevant[number] = (math.fsum(reached.tolist()) + missed) / len(ideal)
+        missed = (len(ideal) - len(rank)) * dcg[-1] / best[-1]
+        of_relevant[number] = (_total(reached.tolist(), gains.addition) + missed) / len(ideal)
         cost = np.append(0.0, np.cumsum(np.maximum(ideal, 1.0)))
         paid = cost[np.minimum(rank, len(ideal))] + np.maximum(rank - len(ideal), 0) - np.cumsum(gain)
         terms = [each / math.log2(2.0 + lost) for each, lost in zip(gain.tolist(), paid.tolist(), strict=True)]
-        normalised[number] = math.fsum(terms) / math.fsum(ideal.tolist())
+        normalised[number] = _total(terms, gains.addition) / math.fsum(ideal.tolist())
     return {"ndcg_at_levels": at_levels, "ndcg_of_relevant": of_relevant, "normalised_gain": normalised}
+
+
+def _total(terms: list[float], addition: Addition) -> float:
+    return math.fsum(terms) if addition == "exact" else reduce(add, terms, 0.0)
 
 
 def _expected_reciprocal_rank(
@@ -332,13 +348,13 @@ def _expected_reciprocal_rank(
     relevant = judged.n_judged(judged.judged >= RELEVANT) > 0
     return {
         f"err_at_rank@{cut}": np.where(
-            relevant, rounded_sums(np.where(judged.rank <= cut, terms, 0.0), judged.offsets), np.nan
+            relevant, sums_of(np.where(judged.rank <= cut, terms, 0.0), judged.offsets, options.addition), np.nan
         )
         for cut in options.ranks
     }
 
 
-def _binary(judged: JudgedRankings, level: int) -> dict[str, F64]:
+def _binary(judged: JudgedRankings, level: int, options: AveragePrecisionSettings) -> dict[str, F64]:
     """The measures of judged documents that are relevant or not, by name."""
     relevant, other = judged.grade >= level, (judged.grade >= 0) & (judged.grade < level)
     n_relevant = judged.n_judged(judged.judged >= level)
@@ -350,12 +366,13 @@ def _binary(judged: JudgedRankings, level: int) -> dict[str, F64]:
     rank = judged.rank.astype(np.float64)
     judged_before = earlier + nonrelevant
     precision = (earlier + _EPSILON) / (judged_before + 2 * _EPSILON)
-    inferred = 1.0 / rank + (judged_before + pool) / rank * precision
+    front = rank - 1.0  # In the order in which trec_eval multiplies.
+    inferred = 1.0 / rank + front / rank * ((judged_before + pool) / np.maximum(front, 1.0)) * precision
     others = [1.0 / math.log2(2 + each) for each in (judged.rank - 1 - earlier)[relevant].tolist()]
     gain = np.zeros(len(relevant))
     gain[relevant] = others
     columns = {
-        name: over(rounded_sums(np.where(relevant, terms, 0.0), judged.offsets), n_relevant)
+        name: over(sums_of(np.where(relevant, terms, 0.0), judged.offsets, options.addition), n_relevant)
         for name, terms in (("bpref", preferred), ("inferred_ap", inferred), ("binary_gain", gain))
     }
     retrieved = judged.sums(relevant)

@@ -71,6 +71,9 @@ DEFAULT_REPLAY = ReplayRule(1, triangular(DEFAULT_WIDTH_S * TICKS_PER_SECOND, DE
 Order = Literal["document-descending", "document-ascending", "input"]
 """Rules for trials of equal score that look at the trial, not at its outcome."""
 
+Addition = Literal["exact", "running"]
+"""How terms are added: exactly and rounded once, or one after the other in double precision."""
+
 Duplicates = Literal["ignore", "false-positive", "first"]
 """Rules for several detections of one event."""
 
@@ -138,8 +141,8 @@ class AveragePrecisionSettings(BaseModel):
         The ranks K of precision_at_rank@K, recall_at_rank@K, success_at_rank@K and ap_at_rank@K.
     recall_rounding : {"exact", "trec_eval", "nearest"}
         The number of hits with which a recall is reached.
-    averages : {"exact", "running"}
-        Whether numbers of queries are added exactly, or one after the other in double precision.
+    addition : {"exact", "running"}
+        Whether terms and numbers of queries are added exactly, or one after the other in double precision.
     recalls : tuple of float
         The recalls R of precision_at_recall@R.
     persistences : tuple of float
@@ -166,7 +169,7 @@ class AveragePrecisionSettings(BaseModel):
     duplicates: Literal["as-trials", "ignore", "false-positive", "first"] = "as-trials"
     ranks: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (5, 10)
     recall_rounding: Literal["exact", "trec_eval", "nearest"] = "exact"
-    averages: Literal["exact", "running"] = "exact"
+    addition: Addition = "exact"
     recalls: tuple[Annotated[float, Field(ge=0, le=1)], ...] = tuple(tenths / 10 for tenths in range(11))
     persistences: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = (0.8,)
     levels: tuple[Annotated[int, Field(ge=2, le=10**9)], ...] = ()

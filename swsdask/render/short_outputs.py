@@ -46,24 +46,28 @@ _WITH_DECIMALS = ("precision_at_recall@", "precision_at_relevant@")
 def write_trec_output(result: Result, directory: Path) -> list[Path]:
     """Write directory/SYSTEM.trec_eval.txt for every system; return these paths.
 
+    Of a topic without rows that counts in averages, trec_eval 10 has lines and 9 has none.
+
     Raises `SettingsError` if the result lacks the measures of `TREC_NEEDED`, or AP if it has MAP.
     """
     there = set(result.score_rows.names("measure"))
     missing = {*TREC_NEEDED, *({"ap"} if "map" in there else ())} - there
     if missing:
         raise SettingsError(f"trec_eval's output needs measures that were not requested: {', '.join(sorted(missing))}.")
+    rules = result.manifest["settings"]["average_precision"]
+    all_topics = rules["missing"] == "zero" and rules["recall_rounding"] == "nearest"
     paths = []
     for system in result.manifest["runs"]:
         path = directory / f"{system}.trec_eval.txt"
         own = result.score_rows.among([system])
         whole = own.filter(pc.equal(own["condition"], "all"))
-        path.write_text(trec_lines(whole, system), encoding="utf-8")
+        path.write_text(trec_lines(whole, system, all_topics=all_topics), encoding="utf-8")
         paths.append(path)
     return paths
 
 
-def trec_lines(scores: pa.Table, system: str) -> str:
-    """The lines of one system; `scores` are its rows of one condition."""
+def trec_lines(scores: pa.Table, system: str, *, all_topics: bool) -> str:
+    """The lines of one system, of all topics or those with rows; `scores` are its rows of one condition."""
     topics: dict[str | None, dict[str, float]] = {}
     for row in scores.to_pylist():
         topics.setdefault(row["query"], {})[row["measure"]] = row["value"]
@@ -71,7 +75,7 @@ def trec_lines(scores: pa.Table, system: str) -> str:
     lines = [
         f"{name:<22}\t{topic}\t{number}\n"
         for topic in sorted(each for each in topics if each is not None)
-        if topics[topic].get("n_retrieved")
+        if all_topics or topics[topic].get("n_retrieved")
         for name, number in _written(topics[topic] | ({"map": topics[topic]["ap"]} if "map" in overall else {}))
     ]
     lines.append(f"{'runid':<22}\tall\t{system}\n")

@@ -55,7 +55,7 @@ OWN: dict[str, dict[str, Any]] = {
             "runs": OWN_CASES / "trec_eval" / case / "run.trec",
             "preset": "trec",
         }
-        for case in ("averages", "graded", "ids")
+        for case in ("averages", "graded", "ids", "terms")
     },
 }
 SHARED: dict[str, dict[str, Any]] = {

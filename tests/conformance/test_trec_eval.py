@@ -10,9 +10,10 @@ import swsdask as sws
 from swsdask.cli import main
 
 CASES = Path(__file__).resolve().parents[1] / "cases" / "trec_eval"
-RANKS = (1, 3, 5, 200)
+RANKS = (1, 3, 5, 20, 200)
 RECALLS = tuple(tenths / 10 for tenths in range(11))
 NAMES = {"num_q": "map_n_averaged", "map": "map", "Rprec": "r_precision"}
+NAMES |= {"bpref": "bpref", "infAP": "inferred_ap", "map_cut_5": "ap_at_rank@5", "map_cut_20": "ap_at_rank@20"}
 NAMES |= {f"P_{rank}": f"precision_at_rank@{rank}" for rank in RANKS}
 NAMES |= {f"iprec_at_recall_{recall:.2f}": f"precision_at_recall@{recall!r}" for recall in RECALLS}
 
@@ -25,6 +26,8 @@ NAMES |= {f"iprec_at_recall_{recall:.2f}": f"precision_at_recall@{recall!r}" for
         ("ids/version10.out", "zero", "trec10"),
         ("averages/retrieved.out", "skip", "trec"),
         ("averages/retrieved.out", "skip", "trec10"),
+        ("terms/retrieved.out", "skip", "trec"),
+        ("terms/retrieved.out", "skip", "trec10"),
     ],
 )
 def test_printed_numbers(report: str, missing: str, preset: str) -> None:
@@ -66,13 +69,18 @@ ALL_TREC += [
 
 
 @pytest.mark.parametrize(
-    ("expected", "measures", "missing"),
-    [("official.out", None, "skip"), ("complete.out", None, "zero"), ("all_trec.out", ",".join(ALL_TREC), "skip")],
+    ("expected", "measures", "missing", "preset"),
+    [
+        ("official.out", None, "skip", "trec"),
+        ("complete.out", None, "zero", "trec"),
+        ("complete10.out", None, "zero", "trec10"),
+        ("all_trec.out", ",".join(ALL_TREC), "skip", "trec"),
+    ],
 )
 def test_the_lines_of_the_tool(
-    tmp_path: Path, expected: str, measures: str | None, missing: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, expected: str, measures: str | None, missing: str, preset: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["--qrels", str(GRADED / "judgments.qrels"), str(GRADED / "run.trec"), "--preset", "trec", "--trec-output"]
+    given = ["--qrels", str(GRADED / "judgments.qrels"), str(GRADED / "run.trec"), "--preset", preset, "--trec-output"]
     given += ["--set", f"average_precision.missing={missing}", "--out", str(tmp_path)]
     main(["score", *given, *(["--measures", measures] if measures else [])])
     written = (tmp_path / "graded.trec_eval.txt").read_text()

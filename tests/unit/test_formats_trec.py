@@ -102,6 +102,23 @@ def test_faulty_judgments(tmp_path: Path, line: str, expected: str, found: str) 
     assert problems_of(write(tmp_path, "q", f"{QRELS}{line}\n"), read_judgments) == [(5, expected, found)]
 
 
+def test_lines_that_begin_with_a_hash_are_comments(tmp_path: Path) -> None:
+    """As in trec_eval 10, wherever they are; also where one looks like a row. They count as lines."""
+    first, *others = QRELS.splitlines()
+    qrels = write(tmp_path, "q", "\n".join(["# judged by nobody", "#7 0 D4 1", first, "#", *others, "# end"]))
+    judged = read_judgments(qrels, found := Problems())
+    assert (len(found), judged.documents, judged.pairs.num_rows) == (0, ("D1", "D2", "D3"), 4)
+    first, *others = RUN.splitlines()
+    run = write(tmp_path, "r", "\n".join(["# a run", first, "#7 Q0 D4 4 0.1 tag", *others]))
+    values = [overall(sws.score(sws.open(qrels=q, collection=r), runs=r)) for q, r in ((qrels, run), plain(tmp_path))]
+    assert repr(values[0]) == repr(values[1])
+    assert problems_of(write(tmp_path, "f", f"# a run\n{RUN} # no comment\n"))[0][0] == 6
+
+
+def plain(folder: Path) -> tuple[str, str]:
+    return write(folder, "plain.q", QRELS), write(folder, "plain.r", RUN)
+
+
 def test_all_of_a_name_is_the_id(tmp_path: Path) -> None:
     judged = read_judgments(write(tmp_path, "q", "7 0 en/D1 1\n7 0 fr/D1 0\n7 0 D1.wav 0\n"), Problems())
     assert judged.documents == ("D1.wav", "en/D1", "fr/D1")

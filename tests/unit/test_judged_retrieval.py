@@ -106,6 +106,30 @@ def test_measures_from_a_grade_on_are_those_of_trec_eval(seed: int) -> None:
             assert found[None, from_elsewhere(at(ours, level))] == pytest.approx(total, abs=1e-12), (ours, level)
 
 
+OF_TOPICS = {"Rprec": "r_precision", "bpref": "bpref", "infAP": "inferred_ap", "recip_rank": "reciprocal_rank"}
+OF_TOPICS |= {"set_P": "set_precision", "set_F": "set_f1", "set_map": "set_map", "set_recall": "set_recall"}
+OF_TOPICS |= {"11pt_avg": "eleven_point_precision", "binG": "binary_gain", "ndcg": "ndcg", "utility": "utility"}
+OF_TOPICS |= {"ndcg_rel": "ndcg_of_relevant", "Rndcg": "ndcg_at_levels", "G": "normalised_gain", "map": "ap"}
+CUT = {"P": "precision_at_rank", "recall": "recall_at_rank", "map_cut": "ap_at_rank", "ndcg_cut": "ndcg_at_rank"}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_numbers_of_topics_have_the_bits_of_trec_eval(seed: int) -> None:
+    """A last bit may decide a digit that it prints."""
+    draw = random.Random(seed)
+    documents = [f"d{number}" for number in range(80)]
+    judged = {f"t{n}": {d: draw.choice(GRADES) for d in draw.sample(documents, draw.randint(3, 60))} for n in range(6)}
+    ranked = {t: {d: draw.randint(0, 40) / 4 for d in draw.sample(documents, draw.randint(3, 70))} for t in judged}
+    for own in judged.values():
+        own["d0"] = 1
+    theirs = pytrec_eval.RelevanceEvaluator(judged, {*OF_TOPICS, *CUT}).evaluate(ranked)
+    names = OF_TOPICS | {f"{name}_{cut}": f"{ours}@{cut}" for name, ours in CUT.items() for cut in (5, 100)}
+    evaluation = opened(judged, ranked, ranks=(5, 100))
+    found = numbers(sws.score(evaluation, [*names.values(), "map"], runs=rows(ranked)))
+    ours = {(topic, name): found[topic, names[name]] for topic in theirs for name in names}
+    assert ours == {(topic, name): theirs[topic][name] for topic, name in ours}
+
+
 @pytest.mark.parametrize("ties", ["group", "best", "worst", "expected", "document-ascending"])
 def test_a_level_is_the_grade_from_which_judgments_would_be_relevant(ties: str) -> None:
     names = ["map", "r_precision", "precision_at_rank@3", "gm_map", "set_f1", "bpref", "inferred_ap", "utility"]

@@ -16,7 +16,7 @@ Judgments of documents, TREC's qrels: lines `query iteration document relevance`
 
 The iteration says nothing. Relevance is a whole number, the grade: above 0 is relevant, 0 is not, below 0 was to be
 judged and was not. What is not judged is not relevant. No pair of query and document may be there twice. A document's
-id is all of its name: it keeps directories and endings.
+id is all of its name: it keeps directories and endings. A line that begins with `#` is a comment, as in trec_eval 10.
 
 A judgment can also be a row of a table with the columns `query`, `document` and `relevance`, others passed over: a
 table that has `score` too is a run as well.
@@ -39,7 +39,7 @@ from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
-from swsdask.formats.runs.lines import Once, good_rows, with_even_blanks
+from swsdask.formats.runs.lines import Once, good_rows, read_trec_lines
 from swsdask.formats.runs.table import Separated, check_type, first_line, json_batches, json_names, parquet_table
 from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
@@ -105,7 +105,7 @@ def judgments_table(grades: Mapping[tuple[str, str], int]) -> pa.Table:
 
 def _file_batches(file: str, problems: Problems) -> Iterator[Batch]:
     if expect(file, Format.QRELS, Format.TABLE, otherwise=Format.QRELS) is Format.QRELS:
-        yield from Separated(problems, " ", 4, _QRELS).batches(with_even_blanks(read_lines(file)))
+        yield from Separated(problems, " ", 4, _QRELS).batches(read_trec_lines(file))
         return
     blocks = read_lines(file)
     delimiter, names, rest = first_line(next(blocks))

@@ -5,7 +5,7 @@ query and score.
 
 TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag; rank and `Q0` say
 nothing, but a rank must be a whole number or `-`. No pair of query and document may be there twice. A document's id is
-all of its name: it keeps directories and endings.
+all of its name: it keeps directories and endings. A line that begins with `#` is a comment, as in trec_eval 10.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from swsdask.model.errors import Problems
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
 
 _COMMENT = re.compile(rb"^[ \t]*;;.*$", re.MULTILINE)
+_TREC_COMMENT = re.compile(rb"^#.*$", re.MULTILINE)
 _UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
 
 
@@ -74,15 +75,20 @@ class LineFormat:
         gathering = Gathering(header, True, file, problems, rows_per_piece)
         columns = {name: place for place, name in enumerate(self.columns)}
         lines = Separated(problems, self.delimiter, len(columns), columns)
-        blocks = _without_comments(read_lines(file))
+        blocks = _without(_COMMENT, read_lines(file))
         plain = with_even_blanks(blocks) if self.delimiter == " " else blocks
         yield from gathering.pieces(encoding.decoded(_with_numbered_channels(batch)) for batch in lines.batches(plain))
 
 
-def _without_comments(blocks: Iterator[Lines]) -> Iterator[Lines]:
+def _without(comment: re.Pattern[bytes], blocks: Iterator[Lines]) -> Iterator[Lines]:
     """The lines, those that are comments empty."""
     for block in blocks:
-        yield Lines(block.first, _COMMENT.sub(b"", block.data)) if b";;" in block.data else block
+        yield Lines(block.first, comment.sub(b"", block.data)) if comment.search(block.data) else block
+
+
+def read_trec_lines(file: str) -> Iterator[Lines]:
+    """The lines of a TREC run or of qrels, as `with_even_blanks`, those that are comments empty."""
+    return with_even_blanks(_without(_TREC_COMMENT, read_lines(file)))
 
 
 def with_even_blanks(blocks: Iterator[Lines]) -> Iterator[Lines]:
@@ -162,7 +168,7 @@ LINE_FORMATS = (KALDI, CTM, TREC)
 def _run_batches(file: str, problems: Problems, once: Once, *, named: bool) -> Iterator[Batch]:
     columns = {name: at for at, name in enumerate(_COLUMNS) if name != "Q0" and not (named and name == "system")}
     lines = Separated(problems, " ", 6, columns)
-    for batch in lines.batches(with_even_blanks(read_lines(file))):
+    for batch in lines.batches(read_trec_lines(file)):
         good = good_rows(batch, "rank", _RANK, "a whole number or - as rank")
         once.take(good)
         yield with_times(good._replace(columns={name: c for name, c in good.columns.items() if name != "rank"}))
