@@ -72,7 +72,7 @@ Order = Literal["document-descending", "document-ascending", "input"]
 """Rules for trials of equal score that look at the trial, not at its outcome."""
 
 Addition = Literal["exact", "running"]
-"""How terms are added: exactly and rounded once, or one after the other in double precision."""
+"""The ways to add terms up: exactly and rounded once, or one after the other in double precision."""
 
 Duplicates = Literal["ignore", "false-positive", "first"]
 """Rules for several detections of one event."""
