@@ -177,6 +177,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         texts=_texts(archive.queries),
         types={(row["document"], row["channel"]): row["source_type"] for row in places},
         times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
+        decided=_decision_scores(result, archive) if settings.outside == "drop" else {},
     )
     return partial(write_stdeval_output, result, evaluated, aligned)
 
@@ -222,6 +223,17 @@ def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[s
             query: time for file in files if sniff(file) == Format.RUN_XML for query, time in search_times(file).items()
         }
     return {query: float(value) for query, value in said.items()}
+
+
+def _decision_scores(result: Result, archive: Archive) -> dict[str, tuple[float, float]]:
+    """Return the highest score of a NO and the lowest of a YES of each system whose run is one list in a file."""
+    from swsdask.formats.find import Format, sniff
+    from swsdask.formats.runs.xml import decision_scores
+
+    held = {run.system for run in archive.runs}
+    files = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
+    lists = {system: own[0] for system, own in files.items() if len(own) == 1 and sniff(own[0]) == Format.RUN_XML}
+    return {system: decision_scores(file) for system, file in lists.items()}
 
 
 def _require(files: str, needed: Iterable[str], result: Result) -> None:

@@ -63,6 +63,11 @@ class Block:
     n_trials: int
     seconds: float
 
+    @property
+    def of_terms(self) -> list[Numbers]:
+        """The numbers of the terms with occurrences, in the order of their ids."""
+        return [own for _, own in sorted(self.of_queries.items())]
+
 
 @dataclass(frozen=True)
 class StdevalContext:
@@ -70,7 +75,8 @@ class StdevalContext:
 
     `conditions` has the name of a condition by the title of its block, `trials` and `seconds` likewise; `texts` what
     was searched by the ids of queries, `types` the type of source by document and channel, `times` the seconds that
-    each system searched for each query.
+    each system searched for each query. `decided` has the highest score of a NO and the lowest of a YES of the systems
+    whose list has more detections than the alignment.
     """
 
     c_fa: float
@@ -84,6 +90,7 @@ class StdevalContext:
     texts: Mapping[str, str]
     types: Mapping[tuple[str, int], str]
     times: Mapping[str, Mapping[str, float]]
+    decided: Mapping[str, tuple[float, float]]
 
 
 Aligned = Callable[[str], pa.Table]
@@ -179,11 +186,12 @@ def _said(
     yield "Coefficient V:", f"{evaluated.c_miss:.4f}"
     yield "Trials Per Second:", f"{evaluated.trials_per_second:.4f}"
     yield "Probability of a Term:", f"{evaluated.p_target:.4f}"
-    decided = {
-        decision: alignment.filter(pc.equal(alignment["decision"], decision))["score"] for decision in ("YES", "NO")
-    }
-    lowest = min(pc.min(decided["YES"]).as_py(), 9999.0) if len(decided["YES"]) else 9999.0
-    highest = max(pc.max(decided["NO"]).as_py(), -9999.0) if len(decided["NO"]) else -9999.0
+    if system in evaluated.decided:
+        found = evaluated.decided[system]
+    else:
+        no, yes = (alignment.filter(pc.equal(alignment["decision"], each))["score"] for each in ("NO", "YES"))
+        found = pc.max(no).as_py() if len(no) else -math.inf, pc.min(yes).as_py() if len(yes) else math.inf
+    highest, lowest = max(found[0], -9999.0), min(found[1], 9999.0)
     verdict = "OK" if lowest >= highest else "Inconsistent"
     yield "Decision Score ", f"{verdict} (Max NO: {highest:.4f}, Min YES: {lowest:.4f})"
 
@@ -215,17 +223,24 @@ def _term(block: Block, query: str, false_alarms: int) -> str:
     own = block.of_queries[query]
     return (
         f" {own['n_target']:5.0f} {own['n_hit']:5.0f} {own['n_false_alarm']:5.0f} {own['n_miss']:5.0f}"
-        f" {own['occurrence_weighted_value']:5.3f} {own['p_fa']:7.5f} {own['p_miss']:.3f} "
+        f" {own['occurrence_weighted_value']:5.3f} {own['p_fa']:7.5f} {_miss_rate(own):.3f} "
     )
 
 
 def _weighted_value(block: Block, evaluated: StdevalContext) -> float:
-    """Return the ATWV of a block, 0 without occurrences. QUIRK: the tool adds the values of terms up one by one."""
+    """Return the ATWV of a block, 0 without occurrences."""
     beta = evaluated.c_fa / evaluated.c_miss * (1 / evaluated.p_target - 1)
-    each = (
-        1 - (1 - own["n_hit"] / own["n_target"] + beta * own["p_fa"]) for _, own in sorted(block.of_queries.items())
-    )
-    return reduce(add, each, 0.0) / max(1, len(block.of_queries))
+    return _mean(1 - (_miss_rate(own) + beta * own["p_fa"]) for own in block.of_terms) if block.of_queries else 0.0
+
+
+def _miss_rate(own: Numbers) -> float:
+    return 1 - own["n_hit"] / own["n_target"]
+
+
+def _mean(numbers: Iterable[float]) -> float:
+    """Return the mean of numbers of terms that are defined. QUIRK: the tool adds them up one by one."""
+    defined = [number for number in numbers if not math.isnan(number)]
+    return reduce(add, defined, 0.0) / (len(defined) or math.nan)
 
 
 def _parts_of_block(block: Block, false_alarms: Mapping[tuple[str, str], int], value: float) -> dict[str, str]:
@@ -238,10 +253,9 @@ def _parts_of_block(block: Block, false_alarms: Mapping[tuple[str, str], int], v
     if there:
         total = f"{round(own['occurrence_weighted_value'], 4):5.3f}"
         p_fa, p_miss = round(own["p_fa_pooled"], 8), round(own["p_miss_pooled"], 4)
-        each = (block.of_queries[query]["occurrence_weighted_value"] for query in sorted(block.of_queries))
-        mean = f"{reduce(add, each) / there:5.3f}"
+        mean = f"{_mean(each['occurrence_weighted_value'] for each in block.of_terms):5.3f}"
         means = {name: int(own[name] / there) for name in means}
-        rates = (own["p_fa"], own["p_miss"])
+        rates = (_mean(each["p_fa"] for each in block.of_terms), _mean(map(_miss_rate, block.of_terms)))
     counts = {name: int(own.get(name, 0)) for name in means} | {"n_false_alarm": count}
     of_both = [
         " ".join(f"{numbers[name]:5d}" for name in ("n_target", "n_hit", "n_false_alarm", "n_miss"))

@@ -38,7 +38,7 @@ OWN: dict[str, dict[str, Any]] = {
     "kwseval/unlisted": of_kwseval(OWN_CASES / "kwseval/unlisted", unlisted_queries="exclude"),
     **{
         f"stdeval/{case}": {**of_terms(OWN_CASES / "stdeval" / case, "s.stdlist.xml"), **STDEVAL}
-        for case in ("ecf-filter", "one-term", "silent", "source-types", "three-types", "words")
+        for case in ("ecf-filter", "one-term", "outside", "silent", "source-types", "three-types", "words")
     },
     **{
         f"quesst/{case}": {

@@ -30,6 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
     "ecf-filter": {"outside": "drop"},
     "words": {},
     "one-term": _SWS2013,
+    "outside": {**_SWS2013, "outside": "drop"},
     "silent": _SWS2013,
 }
 """The settings of each case."""
@@ -108,6 +109,6 @@ def test_decisions_at_zero_are_compared_as_such() -> None:
         {"system": "s", "query": "q", "document": "d", "score": 0.0, "decision": "YES", "outcome": "false_alarm"},
         {"system": "s", "query": "q", "document": "e", "score": -0.5, "decision": "NO", "outcome": "miss"},
     ]
-    evaluated = StdevalContext(0.1, 1.0, 0.0001, 1.0, "english", {}, {}, {}, {"q": "word"}, {}, {"s": {}})
+    evaluated = StdevalContext(0.1, 1.0, 0.0001, 1.0, "english", {}, {}, {}, {"q": "word"}, {}, {"s": {}}, {})
     report = occurrence_report("s", {}, [], pa.Table.from_pylist(rows, ALIGNMENT), evaluated)
     assert "OK (Max NO: -0.5000, Min YES: 0.0000)" in report

@@ -11,6 +11,7 @@ that the scanner can continue there, or the next parser, which is first fed the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -76,6 +77,19 @@ def search_times(file: str) -> dict[str, str]:
         if isinstance(element, Start) and (dialect := DIALECTS[element.path[0]]).list == element.path[-1]
         if dialect.search_time in element.attributes
     }
+
+
+def decision_scores(file: str) -> tuple[float, float]:
+    """Return the highest score of a NO and the lowest of a YES in a list, -inf and inf where it has none."""
+    highest, lowest = -math.inf, math.inf
+    for element in read_elements(file):
+        if isinstance(element, Start) and DIALECTS[element.path[0]].row == element.path[-1]:
+            score = float(element.attributes[ROW_NAMES["score"]])
+            if element.attributes[ROW_NAMES["decision"]] == "YES":
+                lowest = min(lowest, score)
+            else:
+                highest = max(highest, score)
+    return highest, lowest
 
 
 _PLACE = re.compile(r",? line \d+(?:, column \d+)?")
