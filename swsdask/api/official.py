@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from swsdask.api.opening import Evaluation
 from swsdask.archive.protocols import Archive, FindRule
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import FEW, SettingsError, listed
 from swsdask.model.results import ALIGNMENT, Result
+from swsdask.model.tables import names_of, rows_with
 
 if TYPE_CHECKING:
     from swsdask.render.kwseval_output import ReportPart
@@ -72,6 +73,7 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     if settings.trials == "document":
         raise SettingsError("KWSEval's reports are of occurrences or segments: set trials=virtual or trials=segment.")
     _require("KWSEval's reports", NEEDED, result)
+    _require_decisions("KWSEval's reports", result)
     reference = build_reference(archive, settings, [])
     point = weights(reference, settings)
     seconds, title = speech_seconds(archive.documents, settings.compat), "Occurrence"
@@ -152,6 +154,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     if settings.trials != "virtual":
         raise SettingsError("STDEval's reports are of occurrences: set trials=virtual.")
     _require("STDEval's reports", NEEDED, result)
+    _require_decisions("STDEval's reports", result)
     aligned = _aligned(result, evaluation)
     if aligned is None:
         raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
@@ -226,20 +229,29 @@ def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[s
 
 
 def _decision_scores(result: Result, archive: Archive) -> dict[str, tuple[float, float]]:
-    """Return the highest score of a NO and the lowest of a YES of each system whose run is one list in a file."""
+    """Return the highest score of a NO and the lowest of a YES of each system whose run is lists in files."""
     from swsdask.formats.find import Format, sniff
     from swsdask.formats.runs.xml import decision_scores
 
     held = {run.system for run in archive.runs}
     files = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
-    lists = {system: own[0] for system, own in files.items() if len(own) == 1 and sniff(own[0]) == Format.RUN_XML}
-    return {system: decision_scores(file) for system, file in lists.items()}
+    lists = {system: own for system, own in files.items() if own and {*map(sniff, own)} == {Format.RUN_XML}}
+    return {system: decision_scores(own) for system, own in lists.items()}
 
 
 def _require(files: str, needed: Iterable[str], result: Result) -> None:
     missing = set(needed) - set(result.score_rows.names("measure"))
     if missing:
         raise SettingsError(f"{files} need measures that were not requested: {', '.join(sorted(missing))}.")
+
+
+def _require_decisions(files: str, result: Result) -> None:
+    hits = rows_with(result.overall, condition=["all"], measure=["n_hit"])
+    without = names_of(hits.filter(pc.is_nan(hits["value"]))["system"])
+    if without:
+        raise SettingsError(
+            f"{files} need decisions, which {listed(without, FEW)} did not give. Give each detection YES or NO."
+        )
 
 
 def _mediaeval(result: Result, evaluation: Evaluation) -> Official:

@@ -104,6 +104,19 @@ def test_what_it_goes_with(own_cases: Path, tmp_path: Path, capfd: pytest.Captur
         sws.write(result, tmp_path, tool="stdeval", evaluation=evaluation)
 
 
+@pytest.mark.parametrize("tool", ["stdeval", "kwseval"])
+def test_a_list_without_decisions(own_cases: Path, tmp_path: Path, tool: str) -> None:
+    """Either tool refuses it. Nothing is written."""
+    for name in ("x.ecf.xml", "x.rttm", "x.tlist.xml", "s.stdlist.xml"):
+        text = (own_cases / "stdeval/outside" / name).read_text()
+        (tmp_path / name).write_text(re.sub(' decision="[A-Z]+"', "", text))
+    evaluation = sws.open(tmp_path, preset="std2006", compat=tool, settings={"evaluation": {"outside": "drop"}})
+    result = sws.score(evaluation, runs=tmp_path / "s.stdlist.xml", by="source_type", alignment=True)
+    with pytest.raises(SettingsError, match=r"need decisions, which s did not give\. Give each detection YES or NO"):
+        sws.write(result, tmp_path / "out", tool=tool, evaluation=evaluation)
+    assert not (tmp_path / "out").exists()
+
+
 def test_decisions_at_zero_are_compared_as_such() -> None:
     rows = [
         {"system": "s", "query": "q", "document": "d", "score": 0.0, "decision": "YES", "outcome": "false_alarm"},

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -79,10 +80,10 @@ def search_times(file: str) -> dict[str, str]:
     }
 
 
-def decision_scores(file: str) -> tuple[float, float]:
-    """Return the highest score of a NO and the lowest of a YES in a list, -inf and inf where it has none."""
+def decision_scores(files: Iterable[str]) -> tuple[float, float]:
+    """Return the highest score of a NO and the lowest of a YES in lists with decisions, -inf and inf without any."""
     highest, lowest = -math.inf, math.inf
-    for element in read_elements(file):
+    for element in chain.from_iterable(map(read_elements, files)):
         if isinstance(element, Start) and DIALECTS[element.path[0]].row == element.path[-1]:
             score = float(element.attributes[ROW_NAMES["score"]])
             if element.attributes[ROW_NAMES["decision"]] == "YES":
