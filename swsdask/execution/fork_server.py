@@ -70,9 +70,10 @@ def start() -> None:
     Raises
     ------
     OSError
-        If no process can be started.
+        If no process can be started, or the working directory has been removed.
     """
     if METHOD == "forkserver":
+        os.getcwd()  # in a removed directory, a process of Python 3.13.0 would print a traceback and end
         atexit.unregister(_kill_stopped)
         atexit.register(_kill_stopped)
         forkserver.set_forkserver_preload([_PRELOADED])
