@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.cli.conftest import Files, Outcome
 
 Call = Callable[..., Outcome]
+
+DETECTIONS = [
+    {"query": "K1", "document": "a", "start": 1.1, "duration": 0.8, "score": 0.9, "decision": True},
+    {"query": "K1", "document": "b", "start": 20.0, "duration": 0.5, "score": 0.2, "decision": False},
+    {"query": "K2", "document": "a", "start": 5.0, "duration": 0.5, "score": 0.7, "decision": True},
+]
 
 RESULT = ("scores.parquet", "scores.json", "curves.parquet")
 
@@ -43,6 +51,11 @@ def flow(swsdask: Call, files: Files, root: str) -> None:
     files.write("runs/first.kwslist.xml", files.run.read_text())
     files.write("runs/second.kwslist.xml", second)
     files.write("settings.toml", "[evaluation]\ntolerance_s = 0.25\n")
+    first = pa.Table.from_pylist(DETECTIONS)
+    for number in range(len(first)):
+        path = files.folder / f"folder.parquet/system=first/part.{number}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(first.slice(number, 1), path)
     put(files.folder, f"{root}/in")
 
     def done(*arguments: str | Path) -> str:
@@ -56,6 +69,7 @@ def flow(swsdask: Call, files: Files, root: str) -> None:
         done("ingest", f"{out}/archive", f"{there}/reference", "--run", runs, *settings)
         done("score", f"{out}/archive", "--out", f"{out}/results")
         done("score", f"{there}/reference", f"{runs}/*.xml", *settings, "--out", f"{out}/of-files")
+        done("score", f"{there}/reference", f"{there}/folder.parquet", *settings, "--out", f"{out}/of-folder")
         done("report", f"{out}/results")
         done("report", f"{out}/results", f"{out}/page.html")
         done("correlate", f"{out}/results", "--measures", "atwv,mtwv", "--out", f"{out}/ranks")
@@ -67,6 +81,7 @@ def flow(swsdask: Call, files: Files, root: str) -> None:
         made[out] = {
             **{name: content(f"{out}/results/{name}") for name in RESULT},
             **{f"of files: {name}": content(f"{out}/of-files/{name}") for name in RESULT},
+            **{f"of a folder: {name}": content(f"{out}/of-folder/{name}") for name in RESULT},
             "report": b"<html" in content(f"{out}/results/report.html") and b"<html" in content(f"{out}/page.html"),
             "listed": sorted(json.loads(content(f"{out}/results/manifest.json"))["files"]),
             "results": names(f"{out}/results"),

@@ -78,7 +78,7 @@ def ingest(
         Judgments of documents, instead of a reference, see `open`. The collection of the archive is the documents that
         were judged and those of all its runs: it grows with later runs.
     runs : path, URL, glob, DataFrame, iterable of these, or mapping, optional
-        Files or directories with runs, or tables. A mapping gives the file or table of each system.
+        Files or directories with runs, or tables, as for `score`. A mapping gives those of each system.
     preset, compat, settings : optional
         The settings, see `open`. A new archive keeps them, and later runs are read with them.
     frame_shift : float, optional

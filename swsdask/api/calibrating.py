@@ -27,7 +27,7 @@ from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
-from swsdask.formats.find import RUNS, AnyFormat, Format, expect, find_runs
+from swsdask.formats.find import RUNS, TYPED, AnyFormat, Format, expect, find_runs
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.write import in_system, rewrite_table, stays_table, system_to_add, write_lists, writer_of
@@ -46,7 +46,7 @@ from swsdask.scoring.score import count_archive
 _FILE = re.compile(r"\.(xml|tsv|csv)(\.gz|\.zst)?$|\.parquet$", re.IGNORECASE)
 _ENDINGS: dict[AnyFormat, tuple[str, str]] = {
     Format.RUN_XML: (r"\.xml(\.gz|\.zst)?$", ".xml"),
-    Format.PARQUET: (r"\.parquet$", ".parquet"),
+    **dict.fromkeys(TYPED, (r"\.parquet$", ".parquet")),
 }
 _OF_TABLES = r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"
 """The pattern that the name of a run of each format must match, and the ending that is appended if it does not. Runs of

@@ -21,7 +21,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor
 from swsdask.formats.find import find_runs, resources_of_runs
-from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table
+from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import SettingsError, choices
@@ -96,7 +96,7 @@ def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
     """Each run as it is given: what messages call it if it is a table, its system where that is given, and the run."""
     if runs is None:
         return []
-    if is_table(runs) or are_scores(runs):
+    if is_table(runs) or are_scores(runs) or is_uncomputed(runs):
         return [("run", None, runs)]
     if isinstance(runs, Mapping):
         return [(f"run {system}", system, run) for system, run in runs.items()]

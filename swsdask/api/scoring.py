@@ -68,8 +68,9 @@ def score(
         ir_measures are read too: ``ndcg_cut_10``, ``P(rel=2)@5``. Default: every measure, or those that the setting
         ``measures`` says.
     runs : path, URL, glob, iterable of these, or mapping, optional
-        Files or directories with runs, tables in memory, or names of systems of the archive. A mapping gives the file
-        or table of each system, or its scores as ``{query: {document: score}}``. Default: every run of the archive.
+        Files or directories with runs, tables in memory, or names of systems of the archive. A mapping gives the file,
+        directory of Parquet files or table of each system, or its scores as ``{query: {document: score}}``. Default:
+        every run of the archive.
     by : str or iterable of str, optional
         Conditions to score separately, in addition to the whole evaluation. Each is a key, or several keys joined by
         commas: a query attribute such as ``language`` or ``oov``, a computed key such as ``n_words``, ``n_true``,

@@ -51,6 +51,7 @@ from swsdask.archive.stored_tables import StoredRun, digest
 from swsdask.archive.versions import KEPT, EvaluationManifest, latest, own_hash
 from swsdask.formats.find import ReferenceFiles, resource_places
 from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.parquet import parts_of
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunSource
@@ -363,7 +364,7 @@ class KnownSources:
     def look(self, runs: Iterable[RunSource]) -> None:
         """Take the stamps of files that were not looked at before, all at once."""
         files = {name: run.file for run in runs if (name := self._name(run.file, run.system)) not in self._stamps}
-        places = {name: [file, *resource_places(file)] for name, file in files.items()}
+        places = {name: [*(parts_of(file) or [file]), *resource_places(file)] for name, file in files.items()}
         stamps = _stamps(place for each in places.values() for place in each)
         self._stamps |= {name: _joined(each, stamps) for name, each in places.items()}
 

@@ -100,7 +100,7 @@ def score(
     wide: bool,
     dry_run: bool,
 ) -> None:
-    """Score RUNs (files, directories, globs, URLs; or NAME=FILE each) against a REFERENCE.
+    """Score RUNs (files, directories, globs, URLs; or NAME=FILE or NAME=DIRECTORY each) against a REFERENCE.
 
     REFERENCE is a directory that holds one ECF, one RTTM and one query list, or the tables documents.csv and
     occurrences.csv, or an archive; with --ecf, --rttm and --queries, with --documents and --occurrences, or with

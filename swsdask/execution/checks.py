@@ -44,7 +44,7 @@ def looking(places: Sequence[str], options: Mapping[str, Mapping[str, object]]) 
 
         try:
             import swsdask
-            from swsdask.places.reading import is_file, set_options
+            from swsdask.places.reading import is_file, is_folder, set_options
         except ImportError as error:
             return {"import": str(error)}
         folder = Path(swsdask.__file__).parent
@@ -60,7 +60,7 @@ def looking(places: Sequence[str], options: Mapping[str, Mapping[str, object]]) 
         set_options(options)
         for place in places:
             try:
-                reason = None if is_file(place) else "it is not there"
+                reason = None if is_file(place) or is_folder(place) else "it is not there"
             except Exception as error:
                 reason = str(error)
             if reason is not None:

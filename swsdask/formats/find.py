@@ -1,6 +1,7 @@
 """Files of an evaluation: those that paths, folders, globs and URLs name, and the format of each.
 
-A format is recognised by content, and by name only if the content is ambiguous.
+A format is recognised by content, and by name only if the content is ambiguous. A folder of Parquet files that is one
+table (`formats.runs.parquet`) counts as a file.
 
 A reference is a folder with one ECF, one RTTM and one query list (MediaEval's layout), or with tables. The resources of
 a run `folder/NAME.kwslist.xml` are in `folder/NAME.resources.toml`, or in `folder/resources.toml` if that is the only
@@ -20,6 +21,8 @@ from functools import partial
 
 from swsdask.formats.files import COMPRESSED_NAME, noted, open_bytes
 from swsdask.formats.runs.lines import CTM, LINE_FORMATS, TREC, LineFormat
+from swsdask.formats.runs.parquet import ENDING as PARQUET_ENDING
+from swsdask.formats.runs.parquet import is_one_table, names_in, parts_of
 from swsdask.formats.runs.resources import read_resources
 from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
@@ -27,7 +30,16 @@ from swsdask.formats.values import is_number, shown, system_of_file
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Resources
-from swsdask.places.reading import ARCHIVED, before_query, file_system, is_file, is_folder, is_local, storage_fault
+from swsdask.places.reading import (
+    ARCHIVED,
+    before_query,
+    file_system,
+    is_file,
+    is_folder,
+    is_local,
+    joined,
+    storage_fault,
+)
 from swsdask.places.writing import MANIFEST
 
 
@@ -41,6 +53,7 @@ class Format(Enum):
     TABLE = "a table of detections"
     JSON_LINES = "a table in JSON lines"
     PARQUET = "a Parquet file"
+    PARQUET_FOLDER = "a folder of Parquet files"
     QRELS = "TREC judgments"
     RESOURCES = "a description of resources"
     ALIGNMENT = "an alignment of phones or words"
@@ -55,11 +68,14 @@ class Format(Enum):
 
 AnyFormat = Format | LineFormat
 
-RUNS: tuple[AnyFormat, ...] = (Format.RUN_XML, Format.TABLE, Format.JSON_LINES, Format.PARQUET, *LINE_FORMATS)
-"""The formats of runs."""
+TYPED = (Format.PARQUET, Format.PARQUET_FOLDER)
+"""The formats of tables with typed columns."""
 
-TABLES = (Format.TABLE, Format.JSON_LINES, Format.PARQUET)
+TABLES = (Format.TABLE, Format.JSON_LINES, *TYPED)
 """The formats of tables with named columns."""
+
+RUNS: tuple[AnyFormat, ...] = (Format.RUN_XML, *TABLES, *LINE_FORMATS)
+"""The formats of runs."""
 
 RTTM_TYPE = re.compile(
     "SEGMENT|NOSCORE|NO_RT_METADATA|LEXEME|NON-?LEX|NON-?SPEECH|FILLER|EDIT|SU|IP|CB|A/P|SPEAKER|SPKR-INFO",
@@ -127,8 +143,13 @@ def sniff(url: str, otherwise: Format | None = None) -> AnyFormat:
 
     Raises `InputError` if it is not recognised and there is no other, and what `open_bytes` raises.
     """
-    with open_bytes(url) as source:
-        head = source.read(_HEAD)
+    try:
+        with open_bytes(url) as source:
+            head = source.read(_HEAD)
+    except InputError:
+        if parts_of(url):
+            return Format.PARQUET_FOLDER
+        raise
     if head.startswith(b"PAR1"):
         return Format.PARQUET
     text = head.decode("utf-16" if head.startswith(_UTF_16_MARKS) else "utf-8-sig", "backslashreplace")
@@ -273,8 +294,13 @@ def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
 
 
 def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list[str]:
-    """The runs in a folder, sorted; what `find_runs` raises of its files is added to `problems`."""
+    """The runs in a folder, sorted, or the folder if it is one table; what `find_runs` raises of its files is added to
+    `problems`.
+    """
     files = _unarchived(folder)
+    if is_one_table(folder):
+        return [folder]
+    files += _tables_of_folders(folder)
     of_reference = {file for candidates in tables_in(files).values() for file in candidates}
     files = [file for file in files if file not in of_reference]
     recognised = set(known(files)) if known else set()
@@ -289,6 +315,12 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list
         expected, remedy = "its run in the same folder", "Name it after its run: NAME.resources.toml."
         problems.add(file, None, expected, "none", remedy)
     return runs
+
+
+def _tables_of_folders(folder: str) -> list[str]:
+    """The folders of Parquet files in a folder that are one table each, by their names."""
+    named = (joined(folder, name[:-1]) for name in names_in(folder) if name.endswith(f"{PARQUET_ENDING}/"))
+    return [each for each in named if is_one_table(each)]
 
 
 def find_classes(patterns: Iterable[str]) -> list[str]:

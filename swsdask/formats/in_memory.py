@@ -54,6 +54,12 @@ def is_table(value: object) -> TypeGuard[Table]:
     return isinstance(value, list) and bool(value) and all(map(_is_row, value))
 
 
+def is_uncomputed(value: object) -> TypeGuard[Table]:
+    """Whether a value is a table that is still to be computed, such as a DataFrame of Dask or a LazyFrame of Polars."""
+    writes = hasattr(type(value), "to_parquet") or hasattr(type(value), "sink_parquet")
+    return writes and not isinstance(value, ArrowStream)
+
+
 def are_scores(value: object) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
     """Whether a value is numbers by query and document, not tables by system."""
     if not isinstance(value, Mapping):
@@ -91,8 +97,13 @@ def as_arrow(table: Table, name: str) -> pa.Table:
     if isinstance(table, Iterator | tuple) and not isinstance(table, ArrowStream):
         table = list(table)
     given = table if isinstance(table, list) else []
+    kind = type(table)
+    if is_uncomputed(table):
+        found = f"a {kind.__name__} of {kind.__module__.partition('.')[0]} that is still to be computed"
+        remedy = "Write it as Parquet and give the file or folder, or compute it."
+        raise InputError(Problem(name, None, "a table in memory", found, remedy))
     if not is_table(table) and table is not given:
-        raise _no_table(name, f"the type {type(table).__name__}")
+        raise _no_table(name, f"the type {kind.__name__}")
     for row in given:
         if not _is_row(row):
             raise _no_table(name, f"a list with {shown(repr(row))}")
@@ -182,7 +193,7 @@ class TableRun:
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:
         """The rows, in pieces, each of one system."""
-        from swsdask.formats.runs.table import read_arrow_table
+        from swsdask.formats.runs.parquet import read_arrow_table
 
         encoding = self.encoding or PLAIN
         return read_arrow_table(

@@ -3,9 +3,10 @@
 Of a file that changed within the last tick of the clock no stamp says that it is the same later (`places.reading`), so
 the look waits until it has settled, at most some seconds. Then a night that is done again finds the same stamps.
 
-Only regular files are runs. Whoever may write into an inbox could make a link to any file that the night may read, and
-lines of it would be shown as what was wrong: links are passed over, as are pipes and devices, with a warning each. So
-are folders in an inbox that cannot be listed; where the inbox itself cannot, that is an error.
+Only regular files are runs, and folders of regular Parquet files that are one table (`formats.runs.parquet`). Whoever
+may write into an inbox could make a link to any file that the night may read, and lines of it would be shown as what
+was wrong: links are passed over, as are pipes and devices, with a warning each. So are folders in an inbox that cannot
+be listed; where the inbox itself cannot, that is an error.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from swsdask.formats.find import is_glob
+from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
 from swsdask.places.reading import is_local, settles_in, stamp_of
@@ -75,6 +77,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
             else:
                 what = "a link: links are not followed" if info.get("islink") else "no regular file"
                 LOG.warning("passed over, %s: %s", what, file)
+        listed = _with_tables(listed)
         for url, (depth, stamp) in sorted(listed.items()):
             name = url.rsplit("/", 1)[-1]
             if name.startswith(".") or name.endswith(_RESOURCES) or name.lower().startswith("readme"):
@@ -95,6 +98,24 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
             if there is None or (date, url) >= (there[0], there[1].url):
                 found[system] = date, arrived
     return [arrived for _, (_, arrived) in sorted(found.items())]
+
+
+def _with_tables(listed: Mapping[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
+    """The listed files, with a folder of Parquet files that is one table in place of its files, a level above them.
+
+    One that has more than the files that are listed is passed over.
+    """
+    found = dict(listed)
+    for folder in sorted({_folder(url) for url in listed if url.endswith(ENDING)}):
+        if is_one_table(folder):
+            parts = parts_of(folder)
+            inside = [url for url in listed if _folder(url) == folder]
+            depth = min(found.pop(url)[0] for url in inside)
+            if parts.keys() <= listed.keys():
+                found[folder] = depth - 1, " ".join(listed[part][1] for part in parts)
+            else:
+                LOG.warning("passed over, a table that has more than regular files directly in it: %s", folder)
+    return found
 
 
 def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, object]]]:

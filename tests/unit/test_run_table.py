@@ -13,8 +13,8 @@ import pytest
 
 import swsdask as sws
 from swsdask.formats import files
+from swsdask.formats.runs.parquet import read_arrow_table
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.table import read_arrow_table
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece
 

@@ -34,13 +34,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdask.formats.files import noted, opened_once, read_lines
-from swsdask.formats.find import TABLES, AnyFormat, Format, expect
+from swsdask.formats.find import TABLES, TYPED, AnyFormat, Format, expect
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
 from swsdask.formats.runs.lines import Once, good_rows, read_trec_lines
-from swsdask.formats.runs.table import Separated, check_type, first_line, json_batches, json_names, parquet_table
+from swsdask.formats.runs.parquet import check_type, whole_table
+from swsdask.formats.runs.table import Separated, first_line, json_batches, json_names
 from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS
@@ -239,9 +240,9 @@ def _given(table: Table | str, name: str, needed: Sequence[str], problems: Probl
     if isinstance(table, str):
         with opened_once(table) as file:
             kind = expect(file, *TABLES, otherwise=Format.TABLE)
-            if kind is not Format.PARQUET:
+            if kind not in TYPED:
                 return _from_text(file, kind, needed, problems)
-            arrow, name = parquet_table(file), table
+            arrow, name = whole_table(file), table
     else:
         arrow = as_arrow(table, name)
     columns = dict(zip(_plain(arrow.column_names, needed, name), arrow.columns, strict=True))

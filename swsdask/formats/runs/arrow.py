@@ -244,7 +244,7 @@ class Batch(NamedTuple):
     """Some rows of a table: Arrow columns as `read_rows` wants them, or `rows` already read, and the line of each row.
 
     Where the table has no lines, rows are counted from `first_row`. `unread` are the lines that are no rows, and why;
-    `faulty` are rows, counted from 0, with a fault that is known already.
+    `faulty` are rows, counted from 0, with a fault that is known already. `file` is that of a part of the table.
     """
 
     columns: Mapping[str, pa.Array]
@@ -253,6 +253,7 @@ class Batch(NamedTuple):
     unread: tuple[tuple[int, FormatError], ...] = ()
     faulty: tuple[tuple[int, FormatError], ...] = ()
     rows: TableRows | None = None
+    file: str | None = None
 
 
 _NEW = -1
@@ -394,7 +395,7 @@ class Gathering:
         for line, fault in sorted(found, key=lambda pair: pair[0]):
             place = "" if batch.lines is not None else f" in row {line}"
             line_number = line if batch.lines is not None else None
-            self._problems.add(self._file, line_number, fault.expected, fault.found + place, fault.remedy)
+            self._problems.add(batch.file or self._file, line_number, fault.expected, fault.found + place, fault.remedy)
 
     def _note_undecided(self, system: NDArray[np.int32], decided: NDArray[np.bool_], faults: RowFaults) -> None:
         """Check that all rows of a system have decisions, or none."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,9 @@ from swsdask.formats.find import RUNS, AnyFormat, Format, expect, sniff
 from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.lines import LineFormat
+from swsdask.formats.runs.parquet import folder_divided, parts_of, read_parquet_folder, read_parquet_table
 from swsdask.formats.runs.resources import with_resources
-from swsdask.formats.runs.table import choose_columns, first_line, read_json_lines, read_parquet_table, read_text_table
+from swsdask.formats.runs.table import choose_columns, first_line, read_json_lines, read_text_table
 from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, read_blocks, utf8_begin, utf8_blocks, with_newlines
 from swsdask.formats.runs.xml import DIALECTS, ROW_NAMES, Root, cut_off, read_body, read_root, read_xml_run, xml_window
 from swsdask.formats.values import FormatError
@@ -54,8 +55,19 @@ class Span:
     end: int | None
 
 
-def read_span(file: str, span: Span, problems: Problems, rows_per_piece: int, system: str | None) -> Iterator[RunPiece]:
-    """The pieces of some lists of a file. `system` is the name of the run, if given."""
+class Files(NamedTuple):
+    """Some of the files in a folder that is one table."""
+
+    files: tuple[str, ...]
+
+
+def read_span(
+    file: str, span: Span | Files, problems: Problems, rows_per_piece: int, system: str | None
+) -> Iterator[RunPiece]:
+    """The pieces of some lists, lines or files of a file or folder. `system` is the name of the run, if given."""
+    if isinstance(span, Files):
+        pieces = read_parquet_folder(file, problems, rows_per_piece, system, files=span.files)
+        return (piece for piece in pieces if len(piece))
     if span.root is None:
         return _read_lines_of_table(file, span, problems, rows_per_piece, system)
     blocks = decoded_blocks(file_blocks(file, span.begin, span.end), "utf-8")
@@ -72,13 +84,15 @@ def _read_lines_of_table(
             yield piece
 
 
-def spans(file: str, n_parts: int, system: str | None) -> list[Span]:
-    """Divide a file into at most `n_parts` spans of about equal size; none if it cannot be divided.
+def spans(file: str, n_parts: int, system: str | None) -> Sequence[Span | Files]:
+    """Divide a file or folder into at most `n_parts` spans of about equal size; none if it cannot be divided.
 
     `system` is the name of the run, if given.
     """
     if n_parts < 2:
         return []
+    if parts_of(file):
+        return [Files(files) for files in folder_divided(file, n_parts, system)]
     try:
         first = next(file_blocks(file, 0, BLOCK), b"")
         begin = utf8_begin(first)
@@ -227,6 +241,7 @@ _TABLES: Mapping[AnyFormat, Callable[[str, Problems, int, str | None, Encoding],
     Format.TABLE: read_text_table,
     Format.JSON_LINES: read_json_lines,
     Format.PARQUET: read_parquet_table,
+    Format.PARQUET_FOLDER: read_parquet_folder,
 }
 
 
@@ -242,7 +257,7 @@ BYTES_PER_DETECTION = 90
 
 @dataclass(frozen=True)
 class RunFile:
-    """A file with runs, or some of the lists or lines in one, a `span`: a source of rows. Picklable.
+    """A file or folder with runs, or some of the lists, lines or files in one, a `span`: a source of rows. Picklable.
 
     `system` is the name of the run, if the user gives one; else the file says it. `encoding` has the units of a table's
     times and scores, `resources` are those of the file's only system.
@@ -251,14 +266,14 @@ class RunFile:
     file: str
     system: str | None = None
     encoding: Encoding | None = None
-    span: Span | None = None
+    span: Span | Files | None = None
     resources: Resources | None = None
     in_memory: ClassVar[bool] = False
 
     @property
     def rows_about(self) -> int:
         """About how many rows a whole file has, by its size."""
-        return file_size(self.file) // BYTES_PER_DETECTION
+        return (sum(parts_of(self.file).values()) or file_size(self.file)) // BYTES_PER_DETECTION
 
     def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
         """The rows, as from `read_run`; line numbers are those of the whole file."""
@@ -283,9 +298,9 @@ class RunFile:
     def parts(self, n_parts: int) -> list[RunFile]:
         """Divide a file into at most `n_parts` parts of about equal size, which read one after the other are the run.
 
-        Only large XML files and tables in text are divided, uncompressed and in UTF-8; any other file, or one with
-        problems, is one part. Each part checks only its own rows for decisions in all or none: whoever joins the parts
-        must check the whole.
+        Only folders and large XML files and tables in text are divided, uncompressed and in UTF-8; any other file, or
+        one with problems, is one part. Each part checks only its own rows for decisions in all or none: whoever joins
+        the parts must check the whole.
         """
         found = [] if self.encoding else spans(self.file, n_parts, self.system)
         return [replace(self, span=span) for span in found] or [self]

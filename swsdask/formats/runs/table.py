@@ -1,4 +1,4 @@
-"""Runs as tables: in text, tab or comma separated, in JSON lines, in Parquet, and in memory.
+"""Runs as tables in text, tab or comma separated, and in JSON lines; the names of columns of all tables.
 
 The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration` or `end`, `score`;
 `system` (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times
@@ -9,9 +9,6 @@ trials, and its documents keep their names; so do those of a table with a column
 
 A line of JSON lines is an object with the same names; the keys of the first line are the columns, and a later line has
 no other one of these names. A decision may also be true or false.
-
-Parquet and a table in memory have the same columns; a decision may also be boolean. The metadata of a Parquet file are
-the header's attributes. Problems have the number of their row, from 1.
 """
 
 from __future__ import annotations
@@ -19,25 +16,21 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
-from swsdask.formats.files import Lines, check_expansion, decompressed, file_size, noted, open_plain, read_lines
+from swsdask.formats.files import Lines, noted, read_lines
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.builder import OrdinaryLines
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.values import FormatError, check_columns, read_header, shown
-from swsdask.model.errors import InputError, Problem, Problems, ResourceError, counted
-from swsdask.model.limits import shortage
+from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
-from swsdask.places.reading import Pipe, is_local, storage_fault
 
 NEEDED = ("query", "document", "start", "duration", "score")
 """The columns of detections; in place of `duration` there may be `end`."""
@@ -311,162 +304,3 @@ def _without_blank_lines(batch: Batch) -> Batch:
     kept = ~np.logical_and.reduce(empty)
     columns = {name: column.filter(pa.array(kept)) for name, column in batch.columns.items()}
     return batch._replace(columns=columns, lines=batch.lines[kept])
-
-
-_ROWS_PER_BATCH = 1 << 16
-_VALUE = 8
-"""Bytes that a value of a table in memory takes, about."""
-
-_BUFFER = 1 << 20
-"""Bytes of a column read at a time, so that a row group need not fit into memory."""
-
-_ARROWS_OWN = ("ARROW:schema", "pandas")
-
-
-def read_parquet_table(
-    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
-) -> Iterator[RunPiece]:
-    """The pieces of a Parquet file."""
-    with noted(problems), ExitStack() as stack:
-        table = _open(file, stack)
-
-        def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            yield from table.iter_batches(_ROWS_PER_BATCH, columns=list(columns))
-
-        metadata = _attributes(table.metadata.metadata)
-        yield from _pieces(table.schema_arrow, batches, metadata, file, problems, rows_per_piece, system, encoding)
-
-
-def read_arrow_table(
-    table: pa.Table,
-    name: str,
-    problems: Problems,
-    rows_per_piece: int,
-    system: str | None,
-    encoding: Encoding = PLAIN,
-    *,
-    judged: bool = False,
-) -> Iterator[RunPiece]:
-    """The pieces of a table in memory, which messages call by `name`; those of `judged` documents may have no times."""
-
-    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        yield from table.select(columns).unify_dictionaries().to_batches(_ROWS_PER_BATCH)
-
-    with noted(problems):
-        yield from _pieces(
-            table.schema,
-            batches,
-            _attributes(table.schema.metadata),
-            name,
-            problems,
-            rows_per_piece,
-            system,
-            encoding,
-            judged=judged,
-        )
-
-
-def _pieces(
-    schema: pa.Schema,
-    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
-    attributes: Mapping[str, str],
-    file: str,
-    problems: Problems,
-    rows_per_piece: int,
-    system: str | None,
-    encoding: Encoding,
-    *,
-    judged: bool = False,
-) -> Iterator[RunPiece]:
-    """The pieces of a table with typed columns; `batches` gives its rows in the named columns."""
-    try:
-        columns, ignored = choose_columns(schema.names, judged=judged)
-        for name, place in columns.items():
-            check_type(name, schema.field(place).type)
-        header = read_header({**attributes, **ignored, **encoding.attributes}, file, system)
-    except FormatError as fault:
-        problems.add(file, None, fault.expected, fault.found, fault.remedy)
-        return
-    judged = judged or are_judged(schema.names)
-    gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
-    stored = {name: schema.names[place] for name, place in columns.items()}
-    read = _batches(file, batches, stored, problems)
-    yield from gathering.pieces(encoding.decoded(with_times(each)) for each in read)
-
-
-def parquet_table(file: str) -> pa.Table:
-    """A Parquet file as a whole. Raises `InputError` where it is damaged."""
-    with ExitStack() as stack:
-        try:
-            table = _open(file, stack).read()
-            table.validate(full=True)
-        except (pa.ArrowException, OSError) as error:
-            raise _damaged(file, error) from None
-    return table
-
-
-def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
-    source: object = file
-    try:
-        if not is_local(file) or isinstance(file, Pipe):
-            source = stack.enter_context(open_plain(file))
-        try:
-            metadata = pq.read_metadata(source)
-        except pa.ArrowInvalid:  # compressed as a whole, or damaged
-            source = stack.enter_context(decompressed(file))
-            metadata = pq.read_metadata(source)
-        check_expansion(file, file_size(file), metadata.num_rows * metadata.num_columns * _VALUE)
-        ids = [name for name in metadata.schema.to_arrow_schema().names if name.strip().lower() in IDS]
-        table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
-        return stack.enter_context(table)
-    except pa.ArrowException as error:
-        raise _damaged(file, error) from None
-    except Exception as error:
-        raise storage_fault(file, error) from None
-
-
-def _batches(
-    file: str,
-    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
-    stored: Mapping[str, str],
-    problems: Problems,
-) -> Iterator[Batch]:
-    """The rows in batches; `stored` has the names of the columns in the file."""
-    first_row = 1
-    with noted(problems):
-        try:
-            for batch in batches(list(stored.values())):
-                batch.validate(full=True)
-                columns = {name: _plain(name, batch.column(called)) for name, called in stored.items()}
-                yield Batch(columns, None, first_row)
-                first_row += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise _damaged(file, error) from None
-
-
-def _plain(name: str, column: pa.Array) -> pa.Array:
-    """A column without dictionary if most values are distinct."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
-
-
-def _damaged(file: str, error: Exception) -> InputError | ResourceError:
-    if (short := shortage(error, file)) is not None:
-        return short
-    found = " ".join(str(error).split())
-    return InputError(Problem(file, None, "whole Parquet data", shown(found), "Write or copy the file again."))
-
-
-def check_type(name: str, kind: pa.DataType) -> None:
-    """Raises `FormatError` for a column whose type does not suit its contents."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not (is_text or is_number or pa.types.is_null(kind) or (pa.types.is_boolean(kind) and name == "decision")):
-        raise FormatError(f"text or numbers in column {name}", f"the type {kind}", "Write it as text or as numbers.")
-
-
-def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """The metadata of a table as attributes of a run's header."""
-    texts = {key.decode("utf-8", "replace"): value for key, value in (metadata or {}).items()}
-    return {key: value.decode("utf-8", "replace") for key, value in texts.items() if key not in _ARROWS_OWN}

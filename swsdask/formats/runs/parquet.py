@@ -1,0 +1,340 @@
+"""Runs as tables with typed columns: Parquet files, folders of them, and tables in memory.
+
+The columns are those of a table in text (`swsdask.formats.runs.table`); a decision may also be boolean. The metadata of
+a Parquet file are the header's attributes. Problems have the number of their row in the file, from 1.
+
+A folder of Parquet files, as Dask, Spark, Polars and pyarrow write it, is one table (`parts_of`): the rows of its
+files, in the order of their names, in which numbers count as such. A folder KEY=VALUE on the way to a file is a column
+of its rows. All files have the same columns of detections.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from swsdask.formats.files import check_expansion, decompressed, file_size, noted, open_plain
+from swsdask.formats.runs.arrow import Batch, Gathering
+from swsdask.formats.runs.encoding import PLAIN, Encoding
+from swsdask.formats.runs.table import IDS, are_judged, choose_columns, proper_names, with_times
+from swsdask.formats.values import FormatError, read_header, shown
+from swsdask.model.errors import InputError, Problem, Problems, ResourceError
+from swsdask.model.limits import shortage
+from swsdask.model.schemas import RunPiece
+from swsdask.places.reading import Pipe, file_system, is_local, joined, storage_fault
+
+_ROWS_PER_BATCH = 1 << 16
+_VALUE = 8
+"""Bytes that a value of a table in memory takes, about."""
+
+_BUFFER = 1 << 20
+"""Bytes of a column read at a time, so that a row group need not fit into memory."""
+
+_ARROWS_OWN = ("ARROW:schema", "pandas")
+
+ENDING = ".parquet"
+_KEY = re.compile(r"([^=]+)=(.*)")
+_APART = ("_", ".")
+"""Names of files that are no parts begin so: what Spark and Dask write beside them, and what is hidden."""
+
+_SIGN = re.compile(r"[^=]+=.*/|_SUCCESS|_(common_)?metadata|part[-.]?\d.*\.parquet")
+"""Names in the folder of one table: of folders KEY=VALUE, of what Spark and Dask write beside parts, and of parts."""
+
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a missing one in the name of a folder."""
+
+_WITHOUT_FOLDERS = ("http://", "https://")
+
+
+def parts_of(place: str) -> dict[str, int]:
+    """The files of a folder that are one table, in order, with their sizes in bytes; none if it is no such folder.
+
+    A folder without any Parquet file is none. A place in a store is looked at if its name may be that of a folder:
+    if it ends in ``.parquet`` or has no dot. Raises `InputError` if the storage cannot be listed.
+    """
+    local, name = is_local(place), place.rstrip("/").rpartition("/")[2]
+    may_be = os.path.isdir(place) if local else name.endswith(ENDING) or "." not in name
+    if not may_be or "::" in place or place.startswith(_WITHOUT_FOLDERS):
+        return {}
+    try:
+        filesystem, root = file_system(place)
+        filesystem.invalidate_cache()  # files may have come since it was listed
+        below = filesystem.find(root, detail=True)
+    except Exception as error:
+        raise storage_fault(place, error) from None
+    begin = len(root.rstrip("/")) + 1
+    sizes = {path[begin:]: int(info["size"] or 0) for path, info in below.items() if len(path) > begin}
+    names = [each for each in sizes if not any(name.startswith(_APART) for name in each.split("/"))]
+    if not any(each.endswith(ENDING) for each in names):
+        return {}
+    return {joined(place, each): sizes[each] for each in sorted(names, key=_by_number)}
+
+
+def is_one_table(folder: str) -> bool:
+    """Whether a folder that nobody named is one table: so it says by its name or by those in it, see `_SIGN`."""
+    says_so = folder.rstrip("/").endswith(ENDING) or any(map(_SIGN.fullmatch, names_in(folder)))
+    return says_so and bool(parts_of(folder))
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder, sorted; those of folders end in a slash. Raises `InputError` if it cannot be listed."""
+    try:
+        if is_local(folder):
+            with os.scandir(folder) as entries:
+                return sorted(entry.name + "/" * entry.is_dir() for entry in entries)
+        filesystem, path = file_system(folder)
+        found = ((each["name"].rstrip("/"), each["type"]) for each in filesystem.ls(path, detail=True))
+        return sorted(name.rpartition("/")[2] + "/" * (kind == "directory") for name, kind in found)
+    except Exception as error:
+        raise storage_fault(folder, error) from None
+
+
+def _by_number(name: str) -> list[tuple[str, int]]:
+    """A key by which numbers in names count as such."""
+    texts = re.split(r"(\d+)", name)
+    return [(text, int(number or 0)) for text, number in zip(texts[::2], [*texts[1::2], ""], strict=True)]
+
+
+def read_parquet_table(
+    file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
+) -> Iterator[RunPiece]:
+    """The pieces of a Parquet file."""
+    yield from _pieces(_opened([file]), file, problems, rows_per_piece, system, encoding)
+
+
+def read_parquet_folder(
+    folder: str,
+    problems: Problems,
+    rows_per_piece: int,
+    system: str | None,
+    encoding: Encoding = PLAIN,
+    files: Sequence[str] | None = None,
+) -> Iterator[RunPiece]:
+    """The pieces of a folder of Parquet files; of some of its `files`, where the others are read elsewhere."""
+    with noted(problems):
+        parts = _opened(files or [*parts_of(folder)], folder)
+        yield from _pieces(parts, folder, problems, rows_per_piece, system, encoding)
+
+
+def folder_divided(folder: str, n_parts: int, system: str | None) -> list[tuple[str, ...]]:
+    """The files of a folder in at most `n_parts` parts of about equal size, in order.
+
+    None if the run is named and its rows name systems: who reads all of them sees whether there are several.
+    """
+    sizes = parts_of(folder)
+    with ExitStack() as stack:
+        first = next(iter(sizes))
+        columns = _typed(first, _open(first, stack), _keys(first, folder)).schema.names
+    if system is not None and "system" in proper_names(columns):
+        return []
+    whole = max(1, sum(sizes.values()))
+    found: dict[int, tuple[str, ...]] = {}
+    before = 0
+    for file, size in sizes.items():
+        place = (2 * before + size) * n_parts // (2 * whole + 1)
+        found[place] = (*found.get(place, ()), file)
+        before += size
+    return [*found.values()]
+
+
+def read_arrow_table(
+    table: pa.Table,
+    name: str,
+    problems: Problems,
+    rows_per_piece: int,
+    system: str | None,
+    encoding: Encoding = PLAIN,
+    *,
+    judged: bool = False,
+) -> Iterator[RunPiece]:
+    """The pieces of a table in memory, which messages call by `name`; those of `judged` documents may have no times."""
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from table.select(columns).unify_dictionaries().to_batches(_ROWS_PER_BATCH)
+
+    own = _Typed(name, table.schema, _attributes(table.schema.metadata), batches)
+    yield from _pieces(iter([own]), name, problems, rows_per_piece, system, encoding, judged=judged)
+
+
+class _Typed(NamedTuple):
+    """A table with typed columns, or a part of one; `batches` gives its rows in the named columns."""
+
+    file: str
+    schema: pa.Schema
+    attributes: Mapping[str, str]
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+
+
+def _opened(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]:
+    """Each of some files, or parts of the table in a folder, open until the next one is drawn."""
+    for file in files:
+        with ExitStack() as stack:
+            yield _typed(file, _open(file, stack), {} if folder is None else _keys(file, folder))
+
+
+def _typed(file: str, table: pq.ParquetFile, keys: Mapping[str, str | None]) -> _Typed:
+    """An open file as a table that has its keys as columns, unless it has columns of these names."""
+    schema = table.schema_arrow
+    more = {key: value for key, value in keys.items() if key not in schema.names}
+    for key in more:
+        schema = schema.append(pa.field(key, pa.string()))
+
+    def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        stored = [name for name in columns if name not in more]
+        for batch in table.iter_batches(_ROWS_PER_BATCH, columns=stored):
+            held = dict(zip(batch.schema.names, batch.columns, strict=True))
+            held |= {name: _constant(more[name], batch.num_rows) for name in columns if name in more}
+            yield pa.RecordBatch.from_arrays([held[name] for name in columns], names=list(columns))
+
+    return _Typed(file, schema, _attributes(table.metadata.metadata), batches)
+
+
+def _constant(value: str | None, size: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(size, pa.string())
+    return pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), pa.array([value], pa.string()))
+
+
+def _keys(file: str, folder: str) -> dict[str, str | None]:
+    """The columns that a folder and those below on the way to a file are, each with its value."""
+    begin = folder.rstrip("/").rpartition("/")[0]
+    way = file.removeprefix(begin).split("/")[:-1]
+    found = {key[1]: unquote(key[2]) for each in way if (key := _KEY.fullmatch(each))}
+    return {key: None if value == _NOTHING else value for key, value in found.items()}
+
+
+def _pieces(
+    tables: Iterator[_Typed],
+    file: str,
+    problems: Problems,
+    rows_per_piece: int,
+    system: str | None,
+    encoding: Encoding,
+    *,
+    judged: bool = False,
+) -> Iterator[RunPiece]:
+    """The pieces of a table with typed columns, or of several that are parts of one, which is in `file`."""
+    with noted(problems):
+        first = next(tables)
+        try:
+            columns, ignored = _chosen(first, judged=judged)
+            header = read_header({**first.attributes, **ignored, **encoding.attributes}, file, system)
+        except FormatError as fault:
+            problems.add(first.file, None, fault.expected, fault.found, fault.remedy)
+            return
+        judged = judged or are_judged(first.schema.names)
+        gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
+        rows = _rows(chain((first,), tables), columns, problems, judged=judged)
+        yield from gathering.pieces(encoding.decoded(with_times(each)) for each in rows)
+
+
+def _chosen(table: _Typed, *, judged: bool) -> tuple[dict[str, int], dict[str, str]]:
+    """See `choose_columns`; their types must be right too."""
+    columns, ignored = choose_columns(table.schema.names, judged=judged)
+    for name, place in columns.items():
+        check_type(name, table.schema.field(place).type)
+    return columns, ignored
+
+
+def _rows(tables: Iterable[_Typed], wanted: Mapping[str, int], problems: Problems, *, judged: bool) -> Iterator[Batch]:
+    """The rows of tables, all of which have the columns that are `wanted`."""
+    for table in tables:
+        try:
+            columns, _ = _chosen(table, judged=judged)
+            if columns.keys() != wanted.keys():
+                remedy = "Write all files of a table with the same columns."
+                raise FormatError(f"the columns {', '.join(wanted)}, as before", ", ".join(columns), remedy)
+        except FormatError as fault:
+            problems.add(table.file, None, fault.expected, fault.found, fault.remedy)
+            return
+        yield from _batches(table, {name: table.schema.names[place] for name, place in columns.items()}, problems)
+
+
+def _batches(table: _Typed, stored: Mapping[str, str], problems: Problems) -> Iterator[Batch]:
+    """The rows in batches; `stored` has the names of the columns in the table."""
+    first_row = 1
+    with noted(problems):
+        try:
+            for batch in table.batches(list(stored.values())):
+                batch.validate(full=True)
+                columns = {name: _plain(name, batch.column(called)) for name, called in stored.items()}
+                yield Batch(columns, None, first_row, file=table.file)
+                first_row += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(table.file, error) from None
+
+
+def _plain(name: str, column: pa.Array) -> pa.Array:
+    """A column without dictionary if most values are distinct."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
+
+
+def whole_table(place: str) -> pa.Table:
+    """A Parquet file, or all of a folder that is one table. Raises `InputError` where one is damaged."""
+    parts = parts_of(place)
+    found = []
+    for table in _opened([*parts] or [place], place if parts else None):
+        try:
+            batches = [*table.batches(table.schema.names)]
+            found.append(pa.Table.from_batches(batches, batches[0].schema) if batches else table.schema.empty_table())
+            found[-1].validate(full=True)
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(table.file, error) from None
+    try:
+        return pa.concat_tables(found).unify_dictionaries()
+    except pa.ArrowException:
+        raise InputError(
+            Problem(place, None, "files with the same columns", "files with others", "Write all of them alike.")
+        ) from None
+
+
+def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
+    source: object = file
+    try:
+        if not is_local(file) or isinstance(file, Pipe):
+            source = stack.enter_context(open_plain(file))
+        try:
+            metadata = pq.read_metadata(source)
+        except pa.ArrowInvalid:  # compressed as a whole, or damaged
+            source = stack.enter_context(decompressed(file))
+            metadata = pq.read_metadata(source)
+        check_expansion(file, file_size(file), metadata.num_rows * metadata.num_columns * _VALUE)
+        ids = [name for name in metadata.schema.to_arrow_schema().names if name.strip().lower() in IDS]
+        table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
+        return stack.enter_context(table)
+    except pa.ArrowException as error:
+        raise _damaged(file, error) from None
+    except Exception as error:
+        raise storage_fault(file, error) from None
+
+
+def _damaged(file: str, error: Exception) -> InputError | ResourceError:
+    if (short := shortage(error, file)) is not None:
+        return short
+    found = " ".join(str(error).split())
+    return InputError(Problem(file, None, "whole Parquet data", shown(found), "Write or copy the file again."))
+
+
+def check_type(name: str, kind: pa.DataType) -> None:
+    """Raises `FormatError` for a column whose type does not suit its contents."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (is_text or is_number or pa.types.is_null(kind) or (pa.types.is_boolean(kind) and name == "decision")):
+        raise FormatError(f"text or numbers in column {name}", f"the type {kind}", "Write it as text or as numbers.")
+
+
+def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """The metadata of a table as attributes of a run's header."""
+    texts = {key.decode("utf-8", "replace"): value for key, value in (metadata or {}).items()}
+    return {key: value.decode("utf-8", "replace") for key, value in texts.items() if key not in _ARROWS_OWN}
