@@ -25,6 +25,7 @@ from swsdask.formats.find import RUNS, AnyFormat, Format, expect, sniff
 from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.lines import LineFormat
+from swsdask.formats.runs.parquet import ENDING as PARQUET
 from swsdask.formats.runs.parquet import folder_divided, parts_of, read_parquet_folder, read_parquet_table
 from swsdask.formats.runs.resources import with_resources
 from swsdask.formats.runs.table import choose_columns, first_line, read_json_lines, read_text_table
@@ -254,6 +255,8 @@ def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | N
 BYTES_PER_DETECTION = 90
 """About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
 
+_BYTES_IN_PARQUET = 15
+
 
 @dataclass(frozen=True)
 class RunFile:
@@ -273,7 +276,8 @@ class RunFile:
     @property
     def rows_about(self) -> int:
         """About how many rows a whole file has, by its size."""
-        return (sum(parts_of(self.file).values()) or file_size(self.file)) // BYTES_PER_DETECTION
+        size = sum(parts_of(self.file).values()) or file_size(self.file)
+        return size // (_BYTES_IN_PARQUET if self.file.rstrip("/").endswith(PARQUET) else BYTES_PER_DETECTION)
 
     def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
         """The rows, as from `read_run`; line numbers are those of the whole file."""
