@@ -287,4 +287,32 @@ MUTANTS = (
         'rule.finder == "mediaeval"',
         ("tests/unit/test_in_memory.py",),
     ),
+    Mutant(
+        "a folder is known by its place, whatever became of its files",
+        "swsdask/archive/kept.py",
+        "[*(parts_of(file) or [file]), *resource_places(file)]",
+        "[file, *resource_places(file)]",
+        ("tests/unit/test_run_folder.py",),
+    ),
+    Mutant(
+        "files of one table may have other columns",
+        "swsdask/formats/runs/parquet.py",
+        "if columns.keys() != wanted.keys():",
+        "if False:",
+        ("tests/unit/test_run_folder.py",),
+    ),
+    Mutant(
+        "a table in an inbox may have links",
+        "swsdask/nightly/inbox.py",
+        "if parts.keys() <= listed.keys():",
+        "if True:",
+        ("tests/unit/test_run_folder.py",),
+    ),
+    Mutant(
+        "parts of a named run may name several systems",
+        "swsdask/formats/runs/parquet.py",
+        'if system is not None and "system" in proper_names(columns):',
+        "if False:",
+        ("tests/unit/test_run_folder.py",),
+    ),
 )
