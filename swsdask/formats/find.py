@@ -157,11 +157,11 @@ def sniff(url: str, otherwise: Format | None = None) -> AnyFormat:
         return _xml_format(url)
     found = _text_format(text) or format_of_name(url) or otherwise
     if found is None:
-        first = text.partition("\n")[0].strip()
+        lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1)]
+        number, first = next(((n, line) for n, line in lines if line and not line.startswith(("#", ";;"))), lines[0])
         remedy = "A table needs a header line with the names of its columns, a speaker map goes with --speakers."
-        raise InputError(
-            Problem(url, 1, "an ECF, an RTTM, a query list, a run or a file of term discovery", shown(first), remedy)
-        )
+        expected = "an ECF, an RTTM, a query list, a run or a file of term discovery"
+        raise InputError(Problem(url, number, expected, shown(first), remedy))
     return found
 
 

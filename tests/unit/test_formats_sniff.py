@@ -85,6 +85,12 @@ def test_the_name_tells_where_content_does_not(tmp_path: Path, name: str, expect
         (b"<!-- nothing else", ":1: expected more XML"),
         (b"", ": expected a file with content"),
         (b"KW1 a 0.5 1 high\n", ":1: expected an ECF"),
+        (
+            b"# by hand\n\nKW1 a high 1 0.5\n",
+            ":3: expected an ECF, an RTTM, a query list, a run or a file of term disco",
+        ),
+        (b"# by hand\n", ":1: expected an ECF, an RTTM, a query list, a run or a file of term discovery; found '# by"),
+        (b"\xef\xbb\xbf", ":1: expected an ECF"),
     ],
 )
 def test_unknown_files(file: Path, content: bytes, message: str) -> None:
