@@ -75,7 +75,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     storage = Storage(job.archive)
     past = read_history(storage)
     news, gone = _news(job, past)
-    known = _known(job)
+    evaluation = _there(job)
+    known = _known(job, evaluation)
     lines = []
     if not _knows_reference(job, known):
         _read(job)
@@ -85,8 +86,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
         for each in _unread(news, known, past)
     ]
     lines += [f"{url}, which was refused, is gone" for url in gone]
-    if is_archive(job.archive):
-        due = _due(job, _opened(job), past)
+    if evaluation is not None:
+        due = _due(job, evaluation, past)
         lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
     if not lines and past.last is not None and not is_published(job.out, past.last):
         lines = [f"night {past.last.number}: to be published again"]
@@ -131,10 +132,12 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": job.name, "phase": "look"})
         news, gone = _news(job, past)
-        known = _known(job)
+        there = _there(job)
+        known = _known(job, there)
         with_reference = not _knows_reference(job, known)
-        refused = _take_in(job, _unread(news, known, past), past, renewing, workers, with_reference=with_reference)
-        evaluation = _opened(job)
+        unread = _unread(news, known, past)
+        refused = _take_in(job, unread, past, renewing, workers, with_reference=with_reference)
+        evaluation = _opened(job) if there is None or unread or with_reference else there
         due = _due(job, evaluation, past)
         before = {(each.url, each.problems) for each in past.refused.values()}
         record = past.last
@@ -194,14 +197,17 @@ def _news(job: NightlyEvaluation, past: History) -> tuple[list[Arrived], list[st
     return news, sorted(past.refused.keys() - {each.url for each in arrived})
 
 
-def _known(job: NightlyEvaluation) -> KnownSources | None:
-    """Return the known sources of the archive; None without an archive.
+def _there(job: NightlyEvaluation) -> Evaluation | None:
+    """Open the archive as it is; None if there is none."""
+    return _opened(job) if is_archive(job.archive) else None
+
+
+def _known(job: NightlyEvaluation, there: Evaluation | None) -> KnownSources | None:
+    """Return the known sources of the archive that is there; None without one.
 
     It knows what a night ingested that was cut off then, and what was only copied or touched since.
     """
-    if not is_archive(job.archive):
-        return None
-    return known_sources(Storage(job.archive), _opened(job).settings.evaluation, Encoding())
+    return None if there is None else known_sources(Storage(job.archive), there.settings.evaluation, Encoding())
 
 
 def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool:
@@ -316,7 +322,7 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
     if not news:
         return []
     of_judgments = job.qrels is not None
-    of_all = _opened(job) if is_archive(job.archive) and not of_judgments else _read(job)
+    of_all = (None if of_judgments else _there(job)) or _read(job)
     found = []
     for arrived in news:
         try:
