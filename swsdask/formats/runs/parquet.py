@@ -128,7 +128,7 @@ def read_parquet_folder(
 def folder_divided(folder: str, n_parts: int, system: str | None) -> list[tuple[str, ...]]:
     """The files of a folder in at most `n_parts` parts of about equal size, in order.
 
-    None if the run is named and its rows name systems: who reads all of them sees whether there are several.
+    No part if the run is named and its rows name systems: who reads all of them sees whether there are several.
     """
     sizes = parts_of(folder)
     with ExitStack() as stack:
