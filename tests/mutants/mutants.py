@@ -311,7 +311,7 @@ MUTANTS = (
     Mutant(
         "parts of a named run may name several systems",
         "swsdask/formats/runs/parquet.py",
-        'if system is not None and "system" in proper_names(columns):',
+        'if system is not None and "system" in proper_names(first.schema.names):',
         "if False:",
         ("tests/unit/test_run_folder.py",),
     ),

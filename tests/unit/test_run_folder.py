@@ -140,9 +140,37 @@ def test_all_files_have_the_same_columns(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         rows(folder)
     assert str(raised.value) == (
-        f"{file}: expected the columns query, document, start, duration, score, decision, as before; "
+        f"{file}: expected the columns query, document, start, duration, score, decision, as in the first file; "
         "found query, document, start, duration, score. Write all files of a table with the same columns."
     )
+
+
+@pytest.mark.parametrize("column", ["decision", "start"])
+def test_files_that_are_read_elsewhere_have_these_columns_too(tmp_path: Path, column: str) -> None:
+    folder = parts(tmp_path / "run.parquet")
+    for number in range(6, 12):
+        faulty(folder, f"part.{number}.parquet", lambda table: table.drop_columns([column]))
+    divided = RunFile(folder).parts(2)
+    assert len(divided) == 2
+    problems = Problems()
+    for part in divided:
+        list(part.read(problems))
+    assert f"{folder}/part.6.parquet: expected the columns" in str(next(iter(problems)))
+
+
+def test_the_metadata_of_parts_say_nothing(tmp_path: Path) -> None:
+    folder = parts(tmp_path / "run.parquet")
+    for number in (0, 7):
+        faulty(folder, f"part.{number}.parquet", lambda table: table.replace_schema_metadata({"system_id": "other"}))
+    assert rows(folder) == WHOLE
+
+
+def test_a_damaged_first_file_is_a_problem_however_it_is_divided(tmp_path: Path) -> None:
+    folder = parts(tmp_path / "run.parquet")
+    (tmp_path / "run.parquet/part.0.parquet").write_bytes(b"PAR1")
+    assert len(RunFile(folder).parts(3)) == 1
+    with pytest.raises(InputError, match=r"part\.0\.parquet: expected whole Parquet data"):
+        rows(folder)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "part.90.parquet"])
@@ -304,6 +332,8 @@ def test_in_a_store(tmp_path: Path, reference: str) -> None:
         filesystem.put(str(tmp_path / "run.parquet"), url, recursive=True)
         given = url if url.endswith(".parquet") else {"run": url}
         assert scores(reference, given) == expected
+    filesystem.put(str(tmp_path / "run.parquet"), "memory://folders/v1.2", recursive=True)
+    assert scores(reference, {"run": "memory://folders/v1.2"}) == expected
     (tmp_path / "run.parquet/part.1.parquet").unlink()
     filesystem.rm("/folders/run.parquet/part.1.parquet")
     assert scores(reference, "memory://folders/run.parquet") == scores(reference, str(tmp_path / "run.parquet"))

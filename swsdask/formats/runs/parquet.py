@@ -5,7 +5,7 @@ a Parquet file are the header's attributes. Problems have the number of their ro
 
 A folder of Parquet files, as Dask, Spark, Polars and pyarrow write it, is one table (`parts_of`): the rows of its
 files, in the order of their names, in which numbers count as such. A folder KEY=VALUE on the way to a file is a column
-of its rows. All files have the same columns of detections.
+of its rows. All files have the columns of detections that the first one has; their metadata say nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swsdask.formats.files import check_expansion, decompressed, file_size, note
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.table import IDS, are_judged, choose_columns, proper_names, with_times
-from swsdask.formats.values import FormatError, read_header, shown
+from swsdask.formats.values import FormatError, read_header, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, ResourceError
 from swsdask.model.limits import shortage
 from swsdask.model.schemas import RunPiece
@@ -58,11 +58,11 @@ _WITHOUT_FOLDERS = ("http://", "https://")
 def parts_of(place: str) -> dict[str, int]:
     """The files of a folder that are one table, in order, with their sizes in bytes; none if it is no such folder.
 
-    A folder without any Parquet file is none. A place in a store is looked at if its name may be that of a folder:
-    if it ends in ``.parquet`` or has no dot. Raises `InputError` if the storage cannot be listed.
+    A folder without any Parquet file is none. A place in a store is not looked at if its name is that of another file.
+    Raises `InputError` if the storage cannot be listed.
     """
-    local, name = is_local(place), place.rstrip("/").rpartition("/")[2]
-    may_be = os.path.isdir(place) if local else name.endswith(ENDING) or "." not in name
+    name = place.rstrip("/").rpartition("/")[2]
+    may_be = os.path.isdir(place) if is_local(place) else name.endswith(ENDING) or system_of_file(place) == name
     if not may_be or "::" in place or place.startswith(_WITHOUT_FOLDERS):
         return {}
     try:
@@ -108,7 +108,10 @@ def read_parquet_table(
     file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
 ) -> Iterator[RunPiece]:
     """The pieces of a Parquet file."""
-    yield from _pieces(_opened([file]), file, problems, rows_per_piece, system, encoding)
+    with noted(problems):
+        tables = _opened([file])
+        first = next(tables)
+        yield from _pieces(first, chain((first,), tables), file, problems, rows_per_piece, system, encoding)
 
 
 def read_parquet_folder(
@@ -117,24 +120,30 @@ def read_parquet_folder(
     rows_per_piece: int,
     system: str | None,
     encoding: Encoding = PLAIN,
-    files: Sequence[str] | None = None,
+    some: Files | None = None,
 ) -> Iterator[RunPiece]:
-    """The pieces of a folder of Parquet files; of some of its `files`, where the others are read elsewhere."""
+    """The pieces of a folder of Parquet files; of `some` of them, where the others are read elsewhere."""
     with noted(problems):
-        parts = _opened(files or [*parts_of(folder)], folder)
-        yield from _pieces(parts, folder, problems, rows_per_piece, system, encoding)
+        files = tuple(parts_of(folder)) if some is None else some.files
+        (first,) = _opened([files[0] if some is None else some.first], folder)
+        yield from _pieces(first, _opened(files, folder), folder, problems, rows_per_piece, system, encoding)
 
 
-def folder_divided(folder: str, n_parts: int, system: str | None) -> list[tuple[str, ...]]:
+class Files(NamedTuple):
+    """Some of the files in a folder that is one table, and the first of all, which says the columns."""
+
+    first: str
+    files: tuple[str, ...]
+
+
+def folder_divided(folder: str, n_parts: int, system: str | None) -> list[Files]:
     """The files of a folder in at most `n_parts` parts of about equal size, in order.
 
     No part if the run is named and its rows name systems: who reads all of them sees whether there are several.
     """
     sizes = parts_of(folder)
-    with ExitStack() as stack:
-        first = next(iter(sizes))
-        columns = _typed(first, _open(first, stack), _keys(first, folder)).schema.names
-    if system is not None and "system" in proper_names(columns):
+    (first,) = _opened([next(iter(sizes))], folder)
+    if system is not None and "system" in proper_names(first.schema.names):
         return []
     whole = max(1, sum(sizes.values()))
     found: dict[int, tuple[str, ...]] = {}
@@ -143,7 +152,7 @@ def folder_divided(folder: str, n_parts: int, system: str | None) -> list[tuple[
         place = (2 * before + size) * n_parts // (2 * whole + 1)
         found[place] = (*found.get(place, ()), file)
         before += size
-    return [*found.values()]
+    return [Files(first.file, files) for files in found.values()]
 
 
 def read_arrow_table(
@@ -162,7 +171,7 @@ def read_arrow_table(
         yield from table.select(columns).unify_dictionaries().to_batches(_ROWS_PER_BATCH)
 
     own = _Typed(name, table.schema, _attributes(table.schema.metadata), batches)
-    yield from _pieces(iter([own]), name, problems, rows_per_piece, system, encoding, judged=judged)
+    yield from _pieces(own, [own], name, problems, rows_per_piece, system, encoding, judged=judged)
 
 
 class _Typed(NamedTuple):
@@ -178,7 +187,11 @@ def _opened(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]
     """Each of some files, or parts of the table in a folder, open until the next one is drawn."""
     for file in files:
         with ExitStack() as stack:
-            yield _typed(file, _open(file, stack), {} if folder is None else _keys(file, folder))
+            table = _open(file, stack)
+            if folder is None:
+                yield _typed(file, table, {})._replace(attributes=_attributes(table.metadata.metadata))
+            else:
+                yield _typed(file, table, _keys(file, folder))
 
 
 def _typed(file: str, table: pq.ParquetFile, keys: Mapping[str, str | None]) -> _Typed:
@@ -195,7 +208,7 @@ def _typed(file: str, table: pq.ParquetFile, keys: Mapping[str, str | None]) -> 
             held |= {name: _constant(more[name], batch.num_rows) for name in columns if name in more}
             yield pa.RecordBatch.from_arrays([held[name] for name in columns], names=list(columns))
 
-    return _Typed(file, schema, _attributes(table.metadata.metadata), batches)
+    return _Typed(file, schema, {}, batches)
 
 
 def _constant(value: str | None, size: int) -> pa.Array:
@@ -213,7 +226,8 @@ def _keys(file: str, folder: str) -> dict[str, str | None]:
 
 
 def _pieces(
-    tables: Iterator[_Typed],
+    first: _Typed,
+    tables: Iterable[_Typed],
     file: str,
     problems: Problems,
     rows_per_piece: int,
@@ -222,9 +236,8 @@ def _pieces(
     *,
     judged: bool = False,
 ) -> Iterator[RunPiece]:
-    """The pieces of a table with typed columns, or of several that are parts of one, which is in `file`."""
+    """The pieces of tables with typed columns that are parts of one, `file`, and have the columns of the first."""
     with noted(problems):
-        first = next(tables)
         try:
             columns, ignored = _chosen(first, judged=judged)
             header = read_header({**first.attributes, **ignored, **encoding.attributes}, file, system)
@@ -233,7 +246,7 @@ def _pieces(
             return
         judged = judged or are_judged(first.schema.names)
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
-        rows = _rows(chain((first,), tables), columns, problems, judged=judged)
+        rows = _rows(tables, columns, problems, judged=judged)
         yield from gathering.pieces(encoding.decoded(with_times(each)) for each in rows)
 
 
@@ -252,7 +265,7 @@ def _rows(tables: Iterable[_Typed], wanted: Mapping[str, int], problems: Problem
             columns, _ = _chosen(table, judged=judged)
             if columns.keys() != wanted.keys():
                 remedy = "Write all files of a table with the same columns."
-                raise FormatError(f"the columns {', '.join(wanted)}, as before", ", ".join(columns), remedy)
+                raise FormatError(f"the columns {', '.join(wanted)}, as in the first file", ", ".join(columns), remedy)
         except FormatError as fault:
             problems.add(table.file, None, fault.expected, fault.found, fault.remedy)
             return

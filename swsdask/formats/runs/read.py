@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.lines import LineFormat
 from swsdask.formats.runs.parquet import ENDING as PARQUET
-from swsdask.formats.runs.parquet import folder_divided, parts_of, read_parquet_folder, read_parquet_table
+from swsdask.formats.runs.parquet import Files, folder_divided, parts_of, read_parquet_folder, read_parquet_table
 from swsdask.formats.runs.resources import with_resources
 from swsdask.formats.runs.table import choose_columns, first_line, read_json_lines, read_text_table
 from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, read_blocks, utf8_begin, utf8_blocks, with_newlines
@@ -56,18 +56,12 @@ class Span:
     end: int | None
 
 
-class Files(NamedTuple):
-    """Some of the files in a folder that is one table."""
-
-    files: tuple[str, ...]
-
-
 def read_span(
     file: str, span: Span | Files, problems: Problems, rows_per_piece: int, system: str | None
 ) -> Iterator[RunPiece]:
     """The pieces of some lists, lines or files of a file or folder. `system` is the name of the run, if given."""
     if isinstance(span, Files):
-        pieces = read_parquet_folder(file, problems, rows_per_piece, system, files=span.files)
+        pieces = read_parquet_folder(file, problems, rows_per_piece, system, some=span)
         return (piece for piece in pieces if len(piece))
     if span.root is None:
         return _read_lines_of_table(file, span, problems, rows_per_piece, system)
@@ -92,9 +86,9 @@ def spans(file: str, n_parts: int, system: str | None) -> Sequence[Span | Files]
     """
     if n_parts < 2:
         return []
-    if parts_of(file):
-        return [Files(files) for files in folder_divided(file, n_parts, system)]
     try:
+        if parts_of(file):
+            return folder_divided(file, n_parts, system)
         first = next(file_blocks(file, 0, BLOCK), b"")
         begin = utf8_begin(first)
         if len(first) < BLOCK or begin is None:
