@@ -20,18 +20,22 @@ help:  ## what can be made
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.tests: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,s3]'
 	touch $@
 
-$(VENV)/.bench: $(VENV)/.installed
+$(VENV)/.bench: $(VENV)/.tests
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
-$(VENV)/.services: $(VENV)/.installed
+$(VENV)/.services: $(VENV)/.tests
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[services,gcs,azure]'
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.installed
+$(VENV)/.docs: $(VENV)/.tests
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
@@ -52,7 +56,7 @@ $(VENV)-newest/.installed: pyproject.toml
 demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/results/report.html
 	$(BIN)/swsdask demo --out demo
 
-test: $(VENV)/.installed  ## run the whole test suite, its kernels compiled beforehand: no test waits for that
+test: $(VENV)/.tests  ## run the whole test suite, its kernels compiled beforehand: no test waits for that
 	$(BIN)/swsdask warm-up
 	$(BIN)/python -m pytest $(PARALLEL)
 
@@ -64,7 +68,7 @@ test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and t
 	$(VENV)-newest/bin/swsdask warm-up
 	$(VENV)-newest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
-fuzz: $(VENV)/.installed  ## try mutations of every format for FUZZ_SECONDS, then the property tests on twenty times as many examples at random, FUZZ_RUNS times; prints seeds
+fuzz: $(VENV)/.tests  ## try mutations of every format for FUZZ_SECONDS, then the property tests on twenty times as many examples at random, FUZZ_RUNS times; prints seeds
 	$(BIN)/python -m tests.faults.formats --seconds $(FUZZ_SECONDS)
 	@for run in $$(seq $(FUZZ_RUNS)); do \
 		seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
@@ -72,7 +76,7 @@ fuzz: $(VENV)/.installed  ## try mutations of every format for FUZZ_SECONDS, the
 		$(BIN)/python -m pytest -m hypothesis --timeout 3600 --hypothesis-profile fuzz --hypothesis-seed $$seed || exit 1; \
 	done
 
-faults: $(VENV)/.installed  ## try damage, hostile archives, interruptions, races and lost processes, and write docs/reliability.md; FAULTS=--short takes minutes
+faults: $(VENV)/.tests  ## try damage, hostile archives, interruptions, races and lost processes, and write docs/reliability.md; FAULTS=--short takes minutes
 	$(BIN)/python -m tests.faults $(FAULTS)
 
 services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
@@ -87,7 +91,7 @@ docs-check: $(VENV)/.docs  ## build it strictly, follow its links, run every cod
 $(VENV)/axe/package/axe.min.js:
 	mkdir -p $(VENV)/axe && cd $(VENV)/axe && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz
 
-accessibility: $(VENV)/.installed $(VENV)/axe/package/axe.min.js  ## hold every page against the rules of axe-core, which comes from npm
+accessibility: $(VENV)/.tests $(VENV)/axe/package/axe.min.js  ## hold every page against the rules of axe-core, which comes from npm
 	AXE=$(VENV)/axe/package/axe.min.js $(BIN)/python -m pytest -m accessibility tests/browser
 
 deploy-check: $(VENV)/.services  ## run the check of every folder of deploy/
@@ -95,20 +99,20 @@ deploy-check: $(VENV)/.services  ## run the check of every folder of deploy/
 		echo "== $$check"; timeout --kill-after=30 $(DEPLOY_SECONDS) $$check < /dev/null || exit 1; \
 	done
 
-mutants: $(VENV)/.installed  ## change the meaning of one line after another, and see that a named test fails each time
+mutants: $(VENV)/.tests  ## change the meaning of one line after another, and see that a named test fails each time
 	$(BIN)/python -m tests.mutants
 
-nights: $(VENV)/.installed  ## kill KILLS=200 nights at their steps, race RACES=50, and compare with undisturbed ones; prints SEED
+nights: $(VENV)/.tests  ## kill KILLS=200 nights at their steps, race RACES=50, and compare with undisturbed ones; prints SEED
 	$(BIN)/python -m tests.faults.nights $(or $(KILLS),200) $(or $(RACES),50) $(addprefix --seed ,$(SEED)) $(NIGHTS_URL)
 
-study: $(VENV)/.installed  ## 4000 simulated evaluations: intervals cover 92-98 %, tests reject 3-7 %; SEED=1993
+study: $(VENV)/.tests  ## 4000 simulated evaluations: intervals cover 92-98 %, tests reject 3-7 %; SEED=1993
 	$(BIN)/python -m tests.study $(SEED)
 
-bounds: $(VENV)/.installed  ## the tests of kernels with every index of theirs checked; compiles them anew
+bounds: $(VENV)/.tests  ## the tests of kernels with every index of theirs checked; compiles them anew
 	kept=$$(mktemp -d) && trap 'rm -rf "$$kept"' EXIT && export NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$kept" && \
 	$(BIN)/swsdask warm-up && $(BIN)/python -m pytest $(PARALLEL) $(BOUNDED)
 
-lint: $(VENV)/.installed  ## ruff, mypy --strict, the layers and bandit
+lint: $(VENV)/.tests  ## ruff, mypy --strict, the layers and bandit
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -124,7 +128,7 @@ audit: $(VENV)/.audit  ## pip-audit: known weaknesses of what is installed; need
 	$(VENV)/audit/bin/pip-audit --progress-spinner off --timeout 10 --skip-editable \
 		--path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
-wheel: $(VENV)/.installed  ## build sdist and wheel into dist, and try the wheel in a fresh environment
+wheel: $(VENV)/.tests  ## build sdist and wheel into dist, and try the wheel in a fresh environment
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	tar -tzf dist/swsdask-*.tar.gz | grep -q '/tests/cases/README.md$$'

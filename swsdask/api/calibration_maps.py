@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
@@ -190,7 +189,7 @@ class Calibration(Checked):
             held = read_toml(read_small(path))
         except FileNotFoundError:
             raise _fault(file, "nothing there", "Check the path.") from None
-        except (OSError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise _fault(file, " ".join(str(error).split()), "Check that it is a calibration file.") from None
         version = held.get("version")
         if version != VERSION:

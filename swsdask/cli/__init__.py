@@ -19,7 +19,7 @@ from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, ended_by, has_arrived
 from swsdask.model.errors import InsecureConnection, SwsdaskError, styled, visible, without_secrets
-from swsdask.model.limits import shortage
+from swsdask.model.limits import check_addresses, shortage
 from swsdask.needless import leave_out
 
 COMMANDS = {
@@ -52,6 +52,9 @@ COMMANDS = {
 """Every command: the module that holds it, and its short help, so that `--help` need not import it."""
 
 _python_shows_warning = warnings.showwarning
+
+_ADDRESSES = 384 << 20
+"""The least address space: with less, libraries abort the process while they are imported."""
 
 _NEW_OBJECTS = 1_000_000
 """The number of objects after which Python looks for cycles among them: about a hundred megabytes."""
@@ -168,6 +171,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _call(arguments: list[str] | None) -> None:
+    check_addresses(_ADDRESSES, "any command")
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
         sys.stdout.flush()

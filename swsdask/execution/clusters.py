@@ -17,6 +17,7 @@ from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Literal, Self
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 from uuid import uuid4
@@ -24,12 +25,12 @@ from uuid import uuid4
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, Future, LocalCluster
-from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
 
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.dask import ANSWER_S
+from swsdask.execution.encryption import Encryption
 from swsdask.execution.fork_server import ALLOCATION, METHOD, looked_after, signals_put_off
 from swsdask.execution.fork_server import start as start_fork_server
 from swsdask.kernels.compilation import load_kernels
@@ -150,7 +151,7 @@ class LocalProcesses(Workers):
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
-            security=True,
+            security=Encryption.temporary(),
             env=dict(os.environ),
         )
         with dask.config.set(made):
@@ -227,14 +228,14 @@ class _Running(Workers):
             tell_dashboard(client, tell)
             yield client
 
-    def _keys(self, address: str) -> Security:
+    def _keys(self, address: str) -> Encryption:
         """The keys to connect with: those of the cluster file, else those of Dask's own configuration.
 
         Raises `SettingsError` for an address that they do not go with.
         """
         given = {"tls_ca_file": self.tls_ca_file, "tls_client_cert": self.tls_cert, "tls_client_key": self.tls_key}
         keys = {name: str(path) for name, path in given.items() if path is not None}
-        security = Security(**keys)
+        security = Encryption(**keys)
         if address.startswith("tls://"):
             held = security.get_tls_config_for_role("client")
             if not (held["ca_file"] and held["cert"]):
@@ -246,7 +247,7 @@ class _Running(Workers):
             raise SettingsError(f"{address}: TLS keys are given, but this address is without TLS. Give tls://.")
         return security
 
-    def _security(self, address: str) -> Security:
+    def _security(self, address: str) -> Encryption:
         """The keys to connect with. Warns of a connection over a network without any."""
         security = self._keys(address)
         if not address.startswith("tls://") and not _is_loopback(address):
@@ -294,7 +295,13 @@ def reaches_workers(addresses: Iterable[str]) -> bool:
 
 def tell_dashboard(client: Client, tell: Tell) -> None:
     """Report the address of the scheduler's dashboard, if it has one."""
-    with suppress(OSError), urlopen(client.dashboard_link, timeout=2):
+    try:
+        urlopen(client.dashboard_link, timeout=2).close()
+    except HTTPError as error:  # as without bokeh; it holds the connection
+        error.close()
+    except OSError:
+        pass
+    else:
         tell(f"dashboard: {client.dashboard_link}")
 
 

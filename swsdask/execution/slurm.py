@@ -26,7 +26,6 @@ from typing import Literal
 
 import dask
 from distributed import Client, SpecCluster
-from distributed.security import Security
 from pydantic import Field
 
 from swsdask.execution.clusters import (
@@ -39,6 +38,7 @@ from swsdask.execution.clusters import (
     tell_dashboard,
     wait_for_workers,
 )
+from swsdask.execution.encryption import Encryption
 from swsdask.execution.fork_server import ALLOCATION, signals_put_off
 from swsdask.model.errors import ClusterError, SettingsError
 
@@ -102,7 +102,7 @@ class SlurmJobs(Workers):
                 processes=1,
                 memory=self.memory,
                 interface=self.interface,
-                security=_written(Security.temporary(), Path(keys)),
+                security=_written(Encryption.temporary(), Path(keys)),
                 log_directory=str(self.folder),
                 job_name="swsdask",
                 job_extra_directives=list(self.options),
@@ -119,7 +119,7 @@ class SlurmJobs(Workers):
         return cluster
 
 
-def _written(made: Security, folder: Path) -> Security:
+def _written(made: Encryption, folder: Path) -> Encryption:
     """The keys of a run in files, which jobs read."""
     keys: dict[str, str] = {}
     for name, text in made.get_tls_config_for_role("worker").items():
@@ -128,4 +128,4 @@ def _written(made: Security, folder: Path) -> Security:
             file.write_text(text)
             roles = ("",) if name == "ca_file" else ("scheduler_", "worker_", "client_")
             keys |= {f"tls_{role}{name}": str(file) for role in roles}
-    return Security(require_encryption=True, **keys)
+    return Encryption(require_encryption=True, **keys)

@@ -79,7 +79,7 @@ def read_toml(content: bytes) -> TomlTable:
 
     Raises
     ------
-    tomllib.TOMLDecodeError
+    ValueError
         If it is no TOML, or nested so deeply that it cannot be read.
 
     Examples
@@ -91,17 +91,17 @@ def read_toml(content: bytes) -> TomlTable:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise tomllib.TOMLDecodeError(f"Not text in UTF-8 (at line {line})") from None
+        raise ValueError(f"Not text in UTF-8 (at line {line})") from None
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError:
-        raise tomllib.TOMLDecodeError(f"Nested too deeply {_where(text, RecursionError)}") from None
+        raise ValueError(f"Nested too deeply {_where(text, RecursionError)}") from None
     except ValueError:  # of int(), which limits digits
-        raise tomllib.TOMLDecodeError(f"An integer of more than 64 bits {_where(text, ValueError)}") from None
+        raise ValueError(f"An integer of more than 64 bits {_where(text, ValueError)}") from None
     if (key := _long_integer(found)) is not None:
-        raise tomllib.TOMLDecodeError(f"An integer of more than 64 bits (key {key})")
+        raise ValueError(f"An integer of more than 64 bits (key {key})")
     return found
 
 
@@ -139,7 +139,7 @@ def settings_of(content: bytes, file: str) -> TomlTable:
     """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
         return read_toml(content)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise SettingsError(f"{file}: not a TOML file: {error}") from None
 
 

@@ -22,13 +22,13 @@ FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(sws, name))]
 
 
 def functions(name: str) -> Iterator[Callable[..., Any]]:
-    """A public function; or the methods and properties of a public class that are its own."""
+    """A public function; or the methods and properties of a public class that are written in it, not generated."""
     public = getattr(sws, name)
     members = vars(public).values() if inspect.isclass(public) else [public]
     for member in members:
         behind = getattr(member, "fget", None) or getattr(member, "func", None) or inspect.unwrap(member)
         behind = getattr(behind, "__func__", behind)
-        if inspect.isfunction(behind):
+        if inspect.isfunction(behind) and behind.__module__ == public.__module__:
             yield behind
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-
 import pytest
 
 from swsdask.model.layers import read_toml
@@ -23,12 +21,12 @@ from swsdask.model.layers import read_toml
     ],
 )
 def test_what_is_wrong_and_where(content: bytes, said: str) -> None:
-    with pytest.raises(tomllib.TOMLDecodeError, match=said):
+    with pytest.raises(ValueError, match=said):
         read_toml(content)
 
 
 def test_arrays_over_many_lines_are_too_deep_in_a_line_within_them() -> None:
-    with pytest.raises(tomllib.TOMLDecodeError, match="Nested too deeply") as raised:
+    with pytest.raises(ValueError, match="Nested too deeply") as raised:
         read_toml(b"a = 1\nb = " + b"[\n" * 5000 + b"]\n" * 5000)
     line = int(str(raised.value).rstrip(")").split()[-1])
     assert 100 < line < 5000
@@ -37,5 +35,5 @@ def test_arrays_over_many_lines_are_too_deep_in_a_line_within_them() -> None:
 def test_what_is_right_is_read() -> None:
     assert read_toml(b"\xef\xbb\xbfa = -9223372036854775808\r\n") == {"a": -(1 << 63)}
     assert read_toml(b"") == {}
-    deep = read_toml(b".".join([b"a"] * 3000) + b" = 1")
+    deep = read_toml(b".".join([b"a"] * 900) + b" = 1")
     assert list(deep) == ["a"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -62,7 +61,7 @@ def _read(url: str) -> bytes:
 def _parsed(url: str, content: bytes) -> dict[str, object]:
     try:
         return read_toml(content)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         said = str(error)
         at = _AT_LINE.search(said)
         line = int(at[1]) if at else None

@@ -1,0 +1,62 @@
+"""TLS connections of Dask that do not break with another's.
+
+Until CPython clears OpenSSL's errors itself (its issue 148594), a connection that breaks while it is written leaves an
+error with the thread. The next connection that the thread reads takes that error for its own, and closes. So one lost
+worker would take along the client, or a second worker, wherever OpenSSL is 3.4 or newer.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from distributed.security import Security
+
+
+class Encryption(Security):
+    """Keys as Dask has them. What is connected with them leaves no error of OpenSSL behind."""
+
+    def get_connection_args(self, role: str) -> dict[str, Any]:
+        """The arguments of connecting as `role`."""
+        return _clearing(Security.get_connection_args(self, role))
+
+    def get_listen_args(self, role: str) -> dict[str, Any]:
+        """The arguments of listening as `role`."""
+        return _clearing(Security.get_listen_args(self, role))
+
+
+def _clearing(arguments: dict[str, Any]) -> dict[str, Any]:
+    if (context := arguments.get("ssl_context")) is not None:
+        context.sslsocket_class = _Clearing
+    return arguments
+
+
+class _Clearing(ssl.SSLSocket):
+    """A socket that clears OpenSSL's errors after one that Python leaves there: those of the system."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        with _errors_cleared():
+            super().do_handshake(block)
+
+    def read(self, *arguments: Any) -> Any:
+        with _errors_cleared():
+            return super().read(*arguments)
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        with _errors_cleared():
+            return super().send(data, flags)
+
+
+@contextmanager
+def _errors_cleared() -> Iterator[None]:
+    try:
+        yield
+    except ssl.SSLError:  # was cleared; mostly that there is nothing to read yet
+        raise
+    except OSError:
+        with suppress(ssl.SSLError):
+            # What clears them in Python is a setting that fails.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers("none of this name")
+        raise
