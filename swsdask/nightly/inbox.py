@@ -15,7 +15,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from glob import has_magic
 from itertools import takewhile
@@ -70,14 +70,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     named = None if pattern is None else re.compile(pattern)
     found: dict[str, tuple[str, Arrived]] = {}
     for entry in inbox:
-        listed = {}
-        for file, depth, info in _listed(entry):
-            if info.get("type", "file") == "file":
-                listed[file] = depth, stamp_of(info)
-            else:
-                what = "a link: links are not followed" if info.get("islink") else "no regular file"
-                LOG.warning("passed over, %s: %s", what, file)
-        listed = _with_tables(listed)
+        listed = _runs(entry)
         for url, (depth, stamp) in sorted(listed.items()):
             name = url.rsplit("/", 1)[-1]
             if name.startswith(".") or name.endswith(_RESOURCES) or name.lower().startswith("readme"):
@@ -100,40 +93,63 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     return [arrived for _, (_, arrived) in sorted(found.items())]
 
 
-def _with_tables(listed: Mapping[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
-    """The listed files, with a folder of Parquet files that is one table in place of its files, a level above them.
-
-    One that has more than the files that are listed is passed over.
-    """
+def _runs(entry: str) -> dict[str, tuple[int, str]]:
+    """The regular files of an entry, and in place of those that are one table their folder, a level above them."""
+    listed, folders = _listed(entry)
+    tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
+    within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
+    within += [(url, depth) for url, depth in folders.items() if _is_part(url)]
+    for url, depth in within:
+        table, above = _folder(url), depth - 1
+        while _is_part(table):
+            table, above = _folder(table), above - 1
+        tables[table] = above
     found = dict(listed)
-    for folder in sorted({_folder(url) for url in listed if url.endswith(ENDING)}):
-        if is_one_table(folder):
-            parts = parts_of(folder)
-            inside = [url for url in listed if _folder(url) == folder]
-            depth = min(found.pop(url)[0] for url in inside)
-            if parts.keys() <= listed.keys():
-                found[folder] = depth - 1, " ".join(listed[part][1] for part in parts)
+    for table, depth in sorted(tables.items()):
+        if is_one_table(table):
+            parts = parts_of(table)
+            inside = listed if parts.keys() <= listed.keys() else _listed(table, deepest=None)[0]
+            found = {url: each for url, each in found.items() if not url.startswith(f"{table}/")}
+            if parts.keys() <= inside.keys():
+                found[table] = depth, " ".join(inside[part][1] for part in parts)
             else:
-                LOG.warning("passed over, a table that has more than regular files directly in it: %s", folder)
+                LOG.warning("passed over, a table that has more than regular files: %s", table)
     return found
 
 
-def _listed(entry: str) -> Iterator[tuple[str, int, Mapping[str, object]]]:
-    """Everything but folders: where it is, how many levels below the entry, and what its file system says of it."""
-    filesystem, root, infos = _found(entry)
-    if wait := max((left for left in map(settles_in, infos.values()) if left < math.inf), default=0.0):
+def _is_part(folder: str) -> bool:
+    """Whether a folder has the name KEY=VALUE, as those have into which a table is divided."""
+    return "=" in folder.rsplit("/", 1)[-1]
+
+
+def _listed(entry: str, deepest: int | None = 2) -> tuple[dict[str, tuple[int, str]], dict[str, int]]:
+    """The regular files with their stamps, and the folders: how many levels below the entry, `deepest` at most."""
+    filesystem, root, infos = _found(entry, deepest)
+    files = [info for info in infos.values() if info.get("type") != "directory"]
+    if wait := max((left for left in map(settles_in, files) if left < math.inf), default=0.0):
         time.sleep(wait)
-        filesystem, root, infos = _found(entry)
+        filesystem, root, infos = _found(entry, deepest)
     if isinstance(filesystem, _Local):
         for folder, error in filesystem.missed.items():
             LOG.warning("passed over, a folder that cannot be listed (%s): %s", error.strerror, folder)
-    for file, info in infos.items():
-        depth = file.removeprefix(f"{root}/").count("/") if root and file != root else 0
-        yield file if isinstance(filesystem, _Local) else filesystem.unstrip_protocol(file), depth, info
+    listed: dict[str, tuple[int, str]] = {}
+    folders: dict[str, int] = {}
+    for path, info in infos.items():
+        depth = path.removeprefix(f"{root}/").count("/") if root and path != root else 0
+        url = path if isinstance(filesystem, _Local) else filesystem.unstrip_protocol(path)
+        if info.get("type") == "directory":
+            if path != root:
+                folders[url] = depth
+        elif info.get("type", "file") == "file":
+            listed[url] = depth, stamp_of(info)
+        else:
+            what = "a link: links are not followed" if info.get("islink") else "no regular file"
+            LOG.warning("passed over, %s: %s", what, url)
+    return listed, folders
 
 
-def _found(entry: str) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
-    """The file system, the path of the entry in it (empty of a glob), and what it says of everything but folders."""
+def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
+    """The file system, the path of the entry in it (empty of a glob), and what it says of all that is there."""
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
@@ -146,7 +162,7 @@ def _found(entry: str) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, 
         if is_glob(entry):
             infos, root = filesystem.glob(path, detail=True, **strictly), ""
         else:
-            infos, root = filesystem.find(path, maxdepth=2, detail=True, **strictly), path.rstrip("/")
+            infos, root = filesystem.find(path, deepest, withdirs=True, detail=True, **strictly), path.rstrip("/")
     except Exception as error:
         remedy = "Check the path and its permissions"
         if isinstance(error, FileNotFoundError) and not is_local(entry):
@@ -154,7 +170,7 @@ def _found(entry: str) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, 
         found = "nothing there" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
         expected = "a folder or glob that can be listed"
         raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
-    return filesystem, root, {file: info for file, info in infos.items() if info.get("type") != "directory"}
+    return filesystem, root, {each.rstrip("/"): info for each, info in infos.items()}
 
 
 def _folder(url: str) -> str:

@@ -314,7 +314,35 @@ def test_a_table_that_is_a_folder_arrives_as_one_run(tmp_path: Path, caplog: pyt
     assert not caplog.messages
     (tmp_path / "inbox/a.parquet/part.3.parquet").symlink_to(tmp_path / "inbox/c.parquet")
     assert [each.system for each in look([f"{tmp_path}/inbox"])] == ["b", "c"]
-    assert caplog.messages[-1].startswith("passed over, a table that has more than regular files directly in it")
+    assert caplog.messages[-1].startswith("passed over, a table that has more than regular files")
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("place", ["inbox", "inbox/*", "inbox/*/*/*.parquet"])
+def test_a_divided_table_arrives_as_one_run(tmp_path: Path, place: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    for name in ("a", "b.parquet"):
+        for day in (1, 2):
+            (folder := tmp_path / f"inbox/{name}/day={day}").mkdir(parents=True)
+            pq.write_table(TABLE.slice(10 * day, 10), folder / "part.0.parquet")
+    found = look([f"{tmp_path}/{place}"])
+    assert [(each.system, each.url) for each in found] == [
+        ("a", f"{tmp_path}/inbox/a"),
+        ("b", f"{tmp_path}/inbox/b.parquet"),
+    ]
+    pq.write_table(TABLE, tmp_path / "inbox/a/day=2/part.1.parquet")
+    assert [each == again for each, again in zip(found, look([f"{tmp_path}/{place}"]), strict=True)] == [False, True]
+    assert not caplog.messages
+    (tmp_path / "inbox/a/day=2/part.2.parquet").symlink_to(tmp_path / "inbox/a/day=2/part.1.parquet")
+    assert [each.system for each in look([f"{tmp_path}/{place}"])] == ["b"]
+    assert caplog.messages[-1] == f"passed over, a table that has more than regular files: {tmp_path}/inbox/a"
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_table_in_the_folder_of_its_system_arrives(tmp_path: Path) -> None:
+    table = parts(tmp_path / "inbox/mine/2026-11-29.parquet", n=3)
+    (found,) = look([f"{tmp_path}/inbox"])
+    assert (found.system, found.url) == ("mine", table)
 
 
 def test_calibrated_scores_of_a_folder_are_one_file(tmp_path: Path, reference: str) -> None:
