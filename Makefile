@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-PYTHON ?= python3
+PYTHON ?= $(shell .ci/find-python usual)
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_RUNS ?= 5
@@ -19,6 +19,7 @@ help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make demo PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
