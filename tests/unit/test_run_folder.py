@@ -145,6 +145,21 @@ def test_all_files_have_the_same_columns(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("log", ["_delta_log/0.json", ".hoodie/0.commit", "metadata/v1.metadata.json"])
+def test_a_table_whose_log_says_which_files_count_is_refused(tmp_path: Path, reference: str, log: str) -> None:
+    """Its folder keeps files that are in it no longer: their rows would be scored too."""
+    folder = parts(tmp_path / "run.parquet")
+    (tmp_path / "run.parquet" / log).parent.mkdir()
+    (tmp_path / "run.parquet" / log).write_text("{}")
+    for refused in (lambda: rows(folder), lambda: scores(reference, folder)):
+        with pytest.raises(InputError) as raised:
+            refused()
+        assert str(raised.value) == (
+            f"{folder}/{log}: expected a folder in which all Parquet files count; found a table of Delta Lake, Hudi or "
+            "Iceberg. Write the rows that it has now as Parquet, to a file or another folder."
+        )
+
+
 @pytest.mark.parametrize("column", ["decision", "start"])
 def test_files_that_are_read_elsewhere_have_these_columns_too(tmp_path: Path, column: str) -> None:
     folder = parts(tmp_path / "run.parquet")

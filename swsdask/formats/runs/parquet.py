@@ -46,6 +46,9 @@ _KEY = re.compile(r"([^=]+)=(.*)")
 _APART = ("_", ".")
 """Names of files that are no parts begin so: what Spark and Dask write beside them, and what is hidden."""
 
+_LOG = re.compile(r"(.*/)?((_delta_log|\.hoodie)/.*|metadata/.*\.metadata\.json)")
+"""Files in which Delta Lake, Hudi and Iceberg say which of the others still count."""
+
 _SIGN = re.compile(r"[^=]+=.*/|_SUCCESS|_(common_)?metadata|part[-.]?\d.*\.parquet")
 """Names in the folder of one table: of folders KEY=VALUE, of what Spark and Dask write beside parts, and of parts."""
 
@@ -58,7 +61,8 @@ _WITHOUT_FOLDERS = ("http://", "https://")
 def parts_of(place: str) -> dict[str, int]:
     """The files of a folder that are one table, in order, with their sizes in bytes; none if it is no such folder.
 
-    A folder without any Parquet file is none. A place in a store is not looked at if its name is that of another file.
+    A folder without any Parquet file is none. A file that says that some do not count comes first; it cannot be read. A
+    place in a store is not looked at if its name is that of another file.
     Raises `InputError` if the storage cannot be listed.
     """
     name = place.rstrip("/").rpartition("/")[2]
@@ -73,10 +77,11 @@ def parts_of(place: str) -> dict[str, int]:
         raise storage_fault(place, error) from None
     begin = len(root.rstrip("/")) + 1
     sizes = {path[begin:]: int(info["size"] or 0) for path, info in below.items() if len(path) > begin}
+    logs = sorted(filter(_LOG.fullmatch, sizes))
     names = [each for each in sizes if not any(name.startswith(_APART) for name in each.split("/"))]
     if not any(each.endswith(ENDING) for each in names):
         return {}
-    return {joined(place, each): sizes[each] for each in sorted(names, key=_by_number)}
+    return {joined(place, each): sizes[each] for each in [*logs[:1], *sorted({*names} - {*logs}, key=_by_number)]}
 
 
 def is_one_table(folder: str) -> bool:
@@ -187,6 +192,10 @@ def _opened(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]
     """Each of some files, or parts of the table in a folder, open until the next one is drawn."""
     for file in files:
         with ExitStack() as stack:
+            if folder is not None and _LOG.fullmatch(file):
+                expected, found = "a folder in which all Parquet files count", "a table of Delta Lake, Hudi or Iceberg"
+                remedy = "Write the rows that it has now as Parquet, to a file or another folder."
+                raise InputError(Problem(file, None, expected, found, remedy))
             table = _open(file, stack)
             if folder is None:
                 yield _typed(file, table, {})._replace(attributes=_attributes(table.metadata.metadata))
