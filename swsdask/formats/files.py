@@ -90,6 +90,8 @@ def _only_member(plain: BinaryIO) -> IO[bytes]:
     except zipfile.BadZipFile:
         raise EOFError("no central directory") from None
     members = [each.filename for each in archive.infolist() if not each.is_dir()]
+    if "xl/workbook.xml" in members:
+        raise FormatError("a zip archive of one file", "an Excel workbook", "Save the sheet as CSV.")
     if len(members) != 1:
         remedy = "Name a member: zip://MEMBER::FILE."
         raise FormatError("a zip archive of one file", f"{len(members)} files: {shown(', '.join(members))}", remedy)

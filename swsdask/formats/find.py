@@ -133,6 +133,18 @@ _RESOURCES = re.compile(
     r"(?:\[(?:indexing|searching)\]|\[\[hardware\]\]|(?:audio|query)_(?:hours|seconds)[ \t]*=)"
 )
 """The first line of a description of resources that is neither blank nor a comment."""
+_FOREIGN = {
+    "an Arrow file": rb"ARROW1|\xff{4}",
+    "an Avro file": rb"Obj\x01",
+    "an HDF5 file": rb"\x89HDF\r\n",
+    "an array of numpy": rb"\x93NUMPY",
+    "an Excel workbook": rb"\xd0\xcf\x11\xe0",
+    "an ORC file": rb"ORC",
+    "a pickle": rb"\x80[\x02-\x09]",
+    "an SQLite database": rb"SQLite format 3\0",
+    "a JSON array": rb"\s*\[\s*[\[{]",
+}
+"""Tables that are not read, and how they begin."""
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
 _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
@@ -157,12 +169,19 @@ def sniff(url: str, otherwise: Format | None = None) -> AnyFormat:
         return _xml_format(url)
     found = _text_format(text) or format_of_name(url) or otherwise
     if found is None:
-        lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1)]
-        number, first = next(((n, line) for n, line in lines if line and not line.startswith(("#", ";;"))), lines[0])
-        remedy = "A table needs a header line with the names of its columns, a speaker map goes with --speakers."
-        expected = "an ECF, an RTTM, a query list, a run or a file of term discovery"
-        raise InputError(Problem(url, number, expected, shown(first), remedy))
+        raise InputError(_unrecognised(url, head, text))
     return found
+
+
+def _unrecognised(url: str, head: bytes, text: str) -> Problem:
+    expected = "an ECF, an RTTM, a query list, a run or a file of term discovery"
+    for foreign, begin in _FOREIGN.items():
+        if re.match(begin, head):
+            return Problem(url, None, expected, foreign, "Write the table as Parquet, CSV or JSON lines.")
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1)]
+    number, first = next(((n, line) for n, line in lines if line and not line.startswith(("#", ";;"))), lines[0])
+    header = "A table needs a header line with the names of its columns, separated by commas or tabs"
+    return Problem(url, number, expected, shown(first), f"{header}; a speaker map goes with --speakers.")
 
 
 def expect(url: str, *formats: AnyFormat, otherwise: Format | None = None) -> AnyFormat:

@@ -76,7 +76,10 @@ def check_columns(names: Sequence[str], needed: Sequence[str], single: Sequence[
     others = {simple: name.strip() for name, simple in zip(names, plain, strict=True) if simple not in needed}
     near = {name: get_close_matches(name, others, n=1) for name in missing}
     renamed = [f"{shown(others[match[0]])} to {name}" for name, match in near.items() if match]
-    remedy = f"Rename {', '.join(renamed)}." if renamed else "Name the columns so; times are in seconds."
+    if len(names) == 1 and any(sign in names[0] for sign in ";|"):
+        remedy = "Separate the columns by commas or tabs; decimals have a point."
+    else:
+        remedy = f"Rename {', '.join(renamed)}." if renamed else "Name the columns so; times are in seconds."
     raise FormatError(f"the columns {', '.join(needed)}", found, remedy)
 
 

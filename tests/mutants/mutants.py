@@ -304,7 +304,7 @@ MUTANTS = (
     Mutant(
         "a table in an inbox may have links",
         "swsdask/nightly/inbox.py",
-        "if parts.keys() <= listed.keys():",
+        "if parts.keys() <= inside.keys():",
         "if True:",
         ("tests/unit/test_run_folder.py",),
     ),

@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.model.errors import Problems
+from tests.compression import zstd
 
 Read = TypeVar("Read")
 
-PACKS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+PACKS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstd}
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "windows-1252", "ascii"]
 LATIN = st.characters(codec="iso-8859-1", exclude_categories=["C"], exclude_characters="/\\")
 WORLD = st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters="/\\")

@@ -16,7 +16,6 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 
 from swsdask.formats import files
 from swsdask.formats.files import open_bytes
@@ -24,6 +23,7 @@ from swsdask.formats.find import find_runs
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import InputError, Problems, SettingsError
 from tests.bench.cost import cost
+from tests.compression import zstd
 
 
 def zipped(members: Mapping[str, bytes]) -> bytes:
@@ -37,12 +37,12 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
 TEXT = b"one line\nand another\n" * 500
 COMPRESSED = {
     "gzip": gzip.compress(TEXT, mtime=0),
-    "zstd": zstandard.compress(TEXT),
+    "zstd": zstd(TEXT),
     "bzip2": bz2.compress(TEXT),
     "xz": lzma.compress(TEXT),
     "zip": zipped({"run.txt": TEXT}),
 }
-EMPTY = {"gzip": gzip.compress(b""), "zstd": zstandard.compress(b""), "bzip2": bz2.compress(b"")}
+EMPTY = {"gzip": gzip.compress(b""), "zstd": zstd(b""), "bzip2": bz2.compress(b"")}
 EMPTY |= {"xz": lzma.compress(b""), "zip": zipped({"run.txt": b""})}
 
 
@@ -109,6 +109,12 @@ def test_damaged_data(tmp_path: Path, kind: str) -> None:
     assert f"whole {kind} data; found damaged data" in fault(path)
 
 
+def test_an_excel_workbook_has_a_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "runs.xlsx"
+    path.write_bytes(zipped({"[Content_Types].xml": b"", "xl/workbook.xml": b""}))
+    assert "found an Excel workbook. Save the sheet as CSV." in fault(path)
+
+
 def test_zip_archives_with_several_files(tmp_path: Path) -> None:
     path = tmp_path / "runs.zip"
     path.write_bytes(zipped({"a.tsv": TEXT, "b.tsv": TEXT[:9]}))
@@ -143,7 +149,7 @@ FORMS = {
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gzip": gzip.compress,
-    "zstd": zstandard.compress,
+    "zstd": zstd,
     "bzip2": bz2.compress,
     "xz": lzma.compress,
     "zip": lambda content: zipped({"run": content}),
@@ -214,7 +220,7 @@ def test_urls(kind: str) -> None:
     assert read("memory://opening/x") == TEXT
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("compress", [gzip.compress, zstd], ids=["gzip", "zstd"])
 def test_a_bomb_is_left_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
 ) -> None:
@@ -248,7 +254,7 @@ def test_a_compressed_run_takes_the_memory_of_the_plain_one(tmp_path: Path) -> N
     text = b"query,document,start,duration,score\n" + "".join(rows).encode() * 80
     (tmp_path / "plain.csv").write_bytes(text)
     plain = cost(_reads, str(tmp_path / "plain.csv"), repeats=1)
-    for compress in (partial(gzip.compress, compresslevel=1), zstandard.compress):
+    for compress in (partial(gzip.compress, compresslevel=1), zstd):
         (tmp_path / "compressed").write_bytes(compress(text))
         found = cost(_reads, str(tmp_path / "compressed"), repeats=1)
         assert found.result == plain.result == 4_000_000

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import fsspec
 import pytest
-import zstandard
 
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.model.errors import InputError
+from tests.compression import zstd
 
 ECF = b"<ecf><excerpt audio_filename='a' channel='1' tbeg='0' dur='9'/></ecf>"
 RTTM = b"LEXEME a 1 0 1 x lex ann <NA>\n"
@@ -43,7 +43,7 @@ LAYOUTS = {
 def test_one_of_each_is_found(tmp_path: Path, kind: str) -> None:
     names = LAYOUTS[kind]
     for name, content in zip(names, (ECF, RTTM, QUERIES), strict=True):
-        packed = {".gz": gzip.compress(content), ".zst": zstandard.compress(content)}
+        packed = {".gz": gzip.compress(content), ".zst": zstd(content)}
         (tmp_path / name).write_bytes(packed.get(Path(name).suffix, content))
     fill(tmp_path, README=b"The reference.", a__stdlist__xml=RUN, plot__png=b"\x89PNG", empty=b"", __hidden=ECF)
     (tmp_path / "more.rttm").mkdir()

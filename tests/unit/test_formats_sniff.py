@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ import pytest
 
 from swsdask.formats.find import RUNS, Format, expect, sniff
 from swsdask.formats.runs.lines import CTM, KALDI, LINE_FORMATS
-from swsdask.model.errors import InputError
+from swsdask.formats.runs.read import RunFile
+from swsdask.model.errors import InputError, Problems
 
 CONTENTS = {
     "ecf": ("<!-- x --><ecf/>", Format.ECF),
@@ -98,6 +100,37 @@ def test_unknown_files(file: Path, content: bytes, message: str) -> None:
     with pytest.raises(InputError) as caught:
         sniff(str(file))
     assert str(caught.value).startswith(f"{file}{message}")
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"ARROW1\0\0" + b"\xff" * 4, "an Arrow file"),
+        (b"\xff\xff\xff\xff\x90\5\0\0", "an Arrow file"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+        (pickle.dumps({"query": ["a"]}), "a pickle"),
+        (b'[{"query": "a", "document": "b", "score": 1}]', "a JSON array"),
+    ],
+)
+def test_tables_that_are_not_read_have_a_name_and_a_remedy(file: Path, content: bytes, found: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        sniff(str(file))
+    assert str(caught.value) == (
+        f"{file}: expected an ECF, an RTTM, a query list, a run or a file of term discovery; found {found}. Write the "
+        "table as Parquet, CSV or JSON lines."
+    )
+
+
+@pytest.mark.parametrize("separator", [";", "|"])
+def test_a_table_with_another_separator(tmp_path: Path, separator: str) -> None:
+    (file := tmp_path / "run.csv").write_text(
+        f"query{separator}document{separator}score\na{separator}b{separator}1,5\n"
+    )
+    problems = Problems()
+    list(RunFile(str(file)).read(problems))
+    with pytest.raises(InputError, match=r"Separate the columns by commas or tabs; decimals have a point\."):
+        problems.raise_if_any()
 
 
 def test_expect(file: Path) -> None:

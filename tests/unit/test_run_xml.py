@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from swsdask.formats.runs import text as run_text
 from swsdask.formats.runs import xml
@@ -15,6 +14,7 @@ from swsdask.formats.runs.text import utf8_blocks
 from swsdask.formats.runs.xml import read_xml_run, xml_window
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece
+from tests.compression import zstd
 
 ROW = '<kw file="d1" channel="1" tbeg="1.5" dur="0.25" score="-0.5" decision="YES"/>\n'
 
@@ -127,7 +127,7 @@ def test_declared_scores(read: Read) -> None:
     assert problem.found == "'3' and '2.5'"
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("compress", [gzip.compress, zstd])
 def test_compression_is_told_by_content(read: Read, compress: Callable[[bytes], bytes]) -> None:
     (piece,), problems = read(compress(kwslist(ROW * 3).encode()), "plain.xml")
     assert not problems
