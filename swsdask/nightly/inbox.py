@@ -73,7 +73,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
         listed = _runs(entry)
         for url, (depth, stamp) in sorted(listed.items()):
             name = url.rsplit("/", 1)[-1]
-            if name.startswith(".") or name.endswith(_RESOURCES) or name.lower().startswith("readme"):
+            if name.endswith(_RESOURCES) or name.lower().startswith("readme"):
                 continue
             date, system = "", url.rsplit("/", 2)[-2] if depth == 1 else system_of_file(url)
             if named is not None:
@@ -149,7 +149,7 @@ def _listed(entry: str, deepest: int | None = 2) -> tuple[dict[str, tuple[int, s
 
 
 def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
-    """The file system, the path of the entry in it (empty of a glob), and what it says of all that is there."""
+    """The file system, the path of the entry in it (empty of a glob), and what it says of all that is not hidden."""
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
@@ -170,7 +170,8 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         found = "nothing there" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
         expected = "a folder or glob that can be listed"
         raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
-    return filesystem, root, {each.rstrip("/"): info for each, info in infos.items()}
+    below = folder.rstrip("/")
+    return filesystem, root, {each.rstrip("/"): info for each, info in infos.items() if "/." not in each[len(below) :]}
 
 
 def _folder(url: str) -> str:

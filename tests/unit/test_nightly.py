@@ -878,10 +878,10 @@ def test_the_example_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_whose_a_file_is(tmp_path: Path) -> None:
-    for name in ("a/one.xml", "a/two.xml", "b.kwslist.xml", "c/2020-01-02-x.tsv", "c/2020-01-01-x.tsv", "README.md"):
+    runs = ("a/one.xml", "a/two.xml", "b.kwslist.xml", "c/2020-01-02-x.tsv", "c/2020-01-01-x.tsv")
+    for name in (*runs, "README.md", ".hidden/run.xml", ".hidden.parquet/part.0.parquet", ".hidden.xml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    (tmp_path / ".hidden.xml").write_text("")
     (tmp_path / "b.resources.toml").write_text("x")
 
     def found(*inbox: str, **more: Any) -> dict[str, str]:
