@@ -162,7 +162,10 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         if is_glob(entry):
             infos, root = filesystem.glob(path, detail=True, **strictly), ""
         else:
-            infos, root = filesystem.find(path, deepest, withdirs=True, detail=True, **strictly), path.rstrip("/")
+            root = path.rstrip("/")
+            infos = filesystem.find(path, maxdepth=deepest, withdirs=True, detail=True, **strictly)
+        if not isinstance(infos, dict):  # of a file, from Azure
+            infos = {each: filesystem.info(each) for each in infos}
     except Exception as error:
         remedy = "Check the path and its permissions"
         if isinstance(error, FileNotFoundError) and not is_local(entry):

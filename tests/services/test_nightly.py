@@ -6,9 +6,13 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 import swsdask as sws
 from swsdask.archive.storage import Storage
 from swsdask.nightly.history import read_history
+from swsdask.nightly.inbox import look
 from tests.faults.nights import NOTHING, WORKED, Place, main, night, prepare
 from tests.services.stores import Store
 from tests.whole_flow import put
@@ -40,3 +44,17 @@ def test_the_same_numbers_from_an_inbox_that_is_a_bucket(tmp_path: Path, store: 
     assert [each.split("://")[-1].split("inbox/")[1] for each in refused] == ["calibrated/run.kwslist.xml"] * len(
         refused
     )
+
+
+def test_what_arrives_in_a_bucket(tmp_path: Path, store: Store) -> None:
+    url = f"{store.root}/{uuid4().hex}/inbox"
+    part = pa.table({"query": ["K1"], "document": ["a"], "start": [0.5], "duration": [0.5], "score": [1.0]})
+    tables = {"a/day=1/part.0.parquet", "a/day=2/part.0.parquet", "b/2026.parquet/part.0.parquet", "c.parquet"}
+    for name in (*tables, ".d/run.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(part, tmp_path / name)
+    put(tmp_path, url)
+    found = {"a": f"{url}/a", "b": f"{url}/b/2026.parquet", "c": f"{url}/c.parquet"}
+    assert {each.system: each.url for each in look([url])} == found
+    assert {each.system: each.url for each in look([f"{url}/c.parquet"])} == {"c": found["c"]}
+    assert look([url]) == look([url])
