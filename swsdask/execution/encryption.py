@@ -56,7 +56,11 @@ def _errors_cleared() -> Iterator[None]:
     except ssl.SSLError:  # was cleared; mostly that there is nothing to read yet
         raise
     except OSError:
-        with suppress(ssl.SSLError):
-            # What clears them in Python is a setting that fails.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers("none of this name")
+        _clear()
         raise
+
+
+def _clear() -> None:
+    """Clear OpenSSL's errors of this thread: in Python a setting that fails does it."""
+    with suppress(ssl.SSLError):
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers("none of this name")

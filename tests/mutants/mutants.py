@@ -302,6 +302,20 @@ MUTANTS = (
         ("tests/unit/test_run_folder.py",),
     ),
     Mutant(
+        "files that are in a table no longer count",
+        "swsdask/formats/runs/parquet.py",
+        "if folder is not None and _LOG.fullmatch(file):",
+        "if False:",
+        ("tests/unit/test_run_folder.py",),
+    ),
+    Mutant(
+        "a lost worker leaves an error to the next connection",
+        "swsdask/execution/encryption.py",
+        "        _clear()\n        raise",
+        "        raise",
+        ("tests/unit/test_execution_encryption.py",),
+    ),
+    Mutant(
         "a table in an inbox may have links",
         "swsdask/nightly/inbox.py",
         "if parts.keys() <= inside.keys():",

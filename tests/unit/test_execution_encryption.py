@@ -8,11 +8,12 @@ from contextlib import suppress
 
 import pytest
 
+from swsdask.execution import encryption
 from swsdask.execution.clusters import RunningAt
 from swsdask.execution.encryption import Encryption
 
 
-def connected(keys: Encryption) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
+def connected(keys: Encryption, *, handshake: bool = True) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
     """A scheduler's end and a client's, which never wait."""
     ends = socket.socketpair()
     for end in ends:
@@ -21,7 +22,7 @@ def connected(keys: Encryption) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
     connecting = keys.get_connection_args("client")["ssl_context"]
     scheduler = listening.wrap_socket(ends[0], server_side=True, do_handshake_on_connect=False)
     client = connecting.wrap_socket(ends[1], do_handshake_on_connect=False)
-    for _ in range(3):
+    for _ in range(3 * handshake):
         for end in (client, scheduler):
             with suppress(ssl.SSLWantReadError):
                 end.do_handshake()
@@ -43,6 +44,26 @@ def test_a_connection_that_breaks_leaves_others_alone() -> None:
     sound_client.send(b"result")
     assert sound.recv(10) == b"result"
     for end in (lost, sound, sound_client):
+        end.close()
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), ssl.SSLWantReadError()])
+def test_errors_of_the_system_are_cleared(error: OSError, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever OpenSSL is here. Clearing what is no such error would cost time with every read."""
+    cleared: list[None] = []
+    monkeypatch.setattr(encryption, "_clear", lambda: cleared.append(None))
+
+    def fails(*_: object) -> None:
+        raise error
+
+    for name in ("read", "send", "do_handshake"):
+        monkeypatch.setattr(ssl.SSLSocket, name, fails)
+    ends = connected(Encryption.temporary(), handshake=False)
+    for touch in (lambda: ends[0].recv(1), lambda: ends[1].send(b"x"), lambda: ends[1].do_handshake()):
+        with pytest.raises(type(error)):
+            touch()
+    assert len(cleared) == 3 * isinstance(error, BrokenPipeError)
+    for end in ends:
         end.close()
 
 
