@@ -263,8 +263,9 @@ def kept_results(
 
 def _to_arrow(results: SystemResults) -> pa.RecordBatch:
     """Results as one row: the encoded tables, the numbers over all queries, and the notes."""
-    numbers = results.overall.select([field.name for field in _NUMBER]).cast(pa.schema(_NUMBER)).to_struct_array()
-    overall = pa.ListArray.from_arrays([0, len(numbers)], numbers.combine_chunks())
+    columns = results.overall.select([field.name for field in _NUMBER]).cast(pa.schema(_NUMBER)).columns
+    numbers = pa.StructArray.from_arrays([column.combine_chunks() for column in columns], fields=list(_NUMBER))
+    overall = pa.ListArray.from_arrays([0, len(numbers)], numbers)
     notes = [note._asdict() for note in results.notes]
     scores, curves = memoryview(file_of(results.scores, SCORES)), memoryview(file_of(results.curves, CURVES))
     return pa.record_batch([[scores], [curves], overall, pa.array([notes], _KEPT.field("notes").type)], schema=_KEPT)
