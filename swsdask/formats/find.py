@@ -139,7 +139,7 @@ _FOREIGN = {
     "an HDF5 file": rb"\x89HDF\r\n",
     "an array of numpy": rb"\x93NUMPY",
     "an Excel workbook": rb"\xd0\xcf\x11\xe0",
-    "an ORC file": rb"ORC",
+    "an ORC file": rb"ORC[^ -~]",
     "a pickle": rb"\x80[\x02-\x09]",
     "an SQLite database": rb"SQLite format 3\0",
     "a JSON array": rb"\s*\[\s*[\[{]",
