@@ -75,7 +75,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
             name = url.rsplit("/", 1)[-1]
             if name.endswith(_RESOURCES) or name.lower().startswith("readme"):
                 continue
-            date, system = "", url.rsplit("/", 2)[-2] if depth == 1 else system_of_file(url)
+            date, system = "", url.rsplit("/", 2)[-2] if depth == 1 and not is_glob(entry) else system_of_file(url)
             if named is not None:
                 match = named.search(url)
                 if match is None:
@@ -98,10 +98,10 @@ def _runs(entry: str) -> dict[str, tuple[int, str]]:
     listed, folders = _listed(entry)
     tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
     within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
-    within += [(url, depth) for url, depth in folders.items() if _is_part(url)]
+    within += [(url, depth) for url, depth in folders.items() if _is_part(url) and depth > 0]
     for url, depth in within:
         table, above = _folder(url), depth - 1
-        while _is_part(table):
+        while _is_part(table) and above > 0:  # what the entry itself is called divides no table
             table, above = _folder(table), above - 1
         tables[table] = above
     found = dict(listed)
@@ -135,7 +135,7 @@ def _listed(entry: str, deepest: int | None = 2) -> tuple[dict[str, tuple[int, s
     listed: dict[str, tuple[int, str]] = {}
     folders: dict[str, int] = {}
     for path, info in infos.items():
-        depth = path.removeprefix(f"{root}/").count("/") if root and path != root else 0
+        depth = path.removeprefix(f"{root}/").count("/") if path != root else 0
         url = path if isinstance(filesystem, _Local) else filesystem.unstrip_protocol(path)
         if info.get("type") == "directory":
             if path != root:
@@ -149,7 +149,7 @@ def _listed(entry: str, deepest: int | None = 2) -> tuple[dict[str, tuple[int, s
 
 
 def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
-    """The file system, the path of the entry in it (empty of a glob), and what it says of all that is not hidden."""
+    """The file system, the folder in it where the entry begins, and what it says of all below that is not hidden."""
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
@@ -160,9 +160,8 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         if folder and not filesystem.exists(folder):
             raise FileNotFoundError(folder)
         if is_glob(entry):
-            infos, root = filesystem.glob(path, detail=True, **strictly), ""
+            infos = filesystem.glob(path, detail=True, **strictly)
         else:
-            root = path.rstrip("/")
             infos = filesystem.find(path, maxdepth=deepest, withdirs=True, detail=True, **strictly)
         if not isinstance(infos, dict):  # of a file, from Azure
             infos = {each: filesystem.info(each) for each in infos}
@@ -173,8 +172,8 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         found = "nothing there" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
         expected = "a folder or glob that can be listed"
         raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
-    below = folder.rstrip("/")
-    return filesystem, root, {each.rstrip("/"): info for each, info in infos.items() if "/." not in each[len(below) :]}
+    root = folder.rstrip("/")
+    return filesystem, root, {each.rstrip("/"): info for each, info in infos.items() if "/." not in each[len(root) :]}
 
 
 def _folder(url: str) -> str:

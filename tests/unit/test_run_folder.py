@@ -354,6 +354,23 @@ def test_a_divided_table_arrives_as_one_run(tmp_path: Path, place: str, caplog: 
 
 
 @pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("rest", ["", "/*.parquet"])
+def test_an_inbox_that_is_named_as_a_part_of_a_table_is_none(tmp_path: Path, rest: str) -> None:
+    (folder := tmp_path / "runs/date=2026-11-29").mkdir(parents=True)
+    for name in ("a", "b"):
+        pq.write_table(TABLE, folder / f"{name}.parquet")
+    assert [each.system for each in look([f"{folder}{rest}"])] == ["a", "b"]
+
+
+@pytest.mark.usefixtures("settled")
+def test_folders_of_systems_may_be_named_as_parts(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (folder := tmp_path / f"inbox/system={name}").mkdir(parents=True)
+        pq.write_table(TABLE, folder / "run.parquet")
+    assert [each.system for each in look([f"{tmp_path}/inbox"])] == ["system=a", "system=b"]
+
+
+@pytest.mark.usefixtures("settled")
 def test_a_table_in_the_folder_of_its_system_arrives(tmp_path: Path) -> None:
     table = parts(tmp_path / "inbox/mine/2026-11-29.parquet", n=3)
     (found,) = look([f"{tmp_path}/inbox"])
