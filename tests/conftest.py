@@ -37,6 +37,12 @@ settings.register_profile(
 settings.load_profile("swsdask")
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Call cases of bytes by their number. Processes that share the tests must agree on every name, and the bytes of
+    a gzip file hold the time at which they were made."""
+    return argname if isinstance(val, bytes) else None
+
+
 def examples(number: int) -> settings:
     """Those of a property that tries `number` of examples for each hundred that others try, in whichever profile."""
     return settings(max_examples=number * settings().max_examples // 100)
