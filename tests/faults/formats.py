@@ -97,6 +97,9 @@ TABLES = {
 }
 """The tables of a reference, which are read together from a folder."""
 
+FOLDERS = {**dict.fromkeys(TABLES, "tables"), "part-1.parquet": "parts"}
+"""The folder of files that are read together with what is sound beside them."""
+
 ROLED = {"x.speakers": Format.SPEAKERS}
 """The format of files that only their role tells."""
 
@@ -214,20 +217,20 @@ def parquet(chance: random.Random) -> bytes:
 def case(number: int) -> tuple[str, bytes]:
     """The name and content of a file, the case of that number."""
     chance = random.Random(number)
-    name = chance.choice((*SAMPLES, *SETTINGS, "run.parquet"))
-    if name == "run.parquet":
+    name = chance.choice((*SAMPLES, *SETTINGS, "run.parquet", "part-1.parquet"))
+    if name.endswith(".parquet"):
         return name, parquet(chance)
     return name, mutated(SETTINGS[name][0] if name in SETTINGS else SAMPLES[name], chance)
 
 
 def fault(name: str, content: bytes, folder: Path, *, sound: bool = False) -> str | None:
     """What is wrong with how the file is handled, or None. A file that is `sound` has no problems."""
-    file = folder / "tables" / name if name in TABLES else folder / name
+    file = folder / FOLDERS.get(name, "") / name
     before = file.read_bytes() if name in TABLES else None
     file.write_bytes(content)
     aligned = {"phones": str(folder / "sound.phn"), "words": str(folder / "sound.phn")}
     roles = {**aligned, ROLES[name]: str(file)} if name in ROLES else {}
-    asked = [] if roles else str(file.parent if name in TABLES else file)
+    asked = [] if roles else str(file.parent if name in FOLDERS else file)
     problems: Sequence[Problem] = ()
     try:
         if name in SETTINGS:
@@ -259,14 +262,19 @@ def _too_long(*_: int | FrameType | None) -> None:
 def prepare(folder: Path) -> None:
     """Write what is sound, and read every sample once, so that modules and kernels are loaded."""
     (folder / "sound.phn").write_text(SAMPLES["x.phn"])
-    (folder / "tables").mkdir()
+    for name in {*FOLDERS.values()}:
+        (folder / name).mkdir()
+    columns = [line.split("\t") for line in TABLE.splitlines()]
+    sound = pa.table(dict(zip(columns[0], map(list, zip(*columns[1:], strict=True)), strict=True)))
+    pq.write_table(sound, folder / "parts" / "part-0.parquet")
     for name in TABLES:
         (folder / "tables" / name).write_text(SAMPLES[name])
     for name, text in (*SAMPLES.items(), *((name, text) for name, (text, _) in SETTINGS.items())):
         wrong = fault(name, text.encode(), folder, sound=True)
         assert wrong is None, f"{name}: {wrong}"
     sniffed = (sniff(str(folder / name), ROLED.get(name)) for name in SAMPLES if name not in TABLES)
-    untried = {*Format, *LINE_FORMATS} - {Format.PARQUET, *TABLES.values(), *sniffed}
+    tables = {Format.PARQUET, Format.PARQUET_FOLDER, *TABLES.values()}
+    untried = {*Format, *LINE_FORMATS} - {*tables, *sniffed}
     assert not untried, f"formats without a sample: {untried}"
 
 
