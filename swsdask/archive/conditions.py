@@ -296,11 +296,19 @@ def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32,
 
 def _cut(masks: Sequence[Bool | None], size: int) -> tuple[Bool, I64]:
     """Return the groups that masks of `size` distinguish: their values, bool [n_groups, n_masks], and each's group."""
-    columns = [np.ones(size, bool) if mask is None else mask for mask in masks]
+    distinct, group = np.ones((1, len(masks)), bool), np.zeros(size, np.int64)
     if size == 0:
-        return np.ones((1, len(masks)), bool), np.zeros(0, np.int64)
-    distinct, group = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
-    return distinct, group.reshape(-1)
+        return distinct, group
+    for place, mask in enumerate(masks):
+        if mask is not None:
+            halves = 2 * group + mask
+            there = np.flatnonzero(np.bincount(halves))
+            distinct = distinct[there // 2]
+            distinct[:, place] = there % 2
+            number = np.zeros(there[-1] + 1, np.int64)
+            number[there] = np.arange(len(there))
+            group = number[halves]
+    return distinct, group
 
 
 def _parts(of: ConditionData, key: str) -> list[Part]:

@@ -13,7 +13,6 @@ attribute `oov` (in small or capital letters) that is yes, true or 1; where no q
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -26,7 +25,7 @@ import pyarrow.compute as pc
 from swsdask.archive.conditions import OF_RUNS, ConditionData, Divides, available, grouped, is_of_runs, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
-from swsdask.archive.reference_tables import document_codes, document_ids, trial_counter
+from swsdask.archive.reference_tables import document_codes, n_documents, trial_counter
 from swsdask.model.errors import SettingsError, listed
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
@@ -324,11 +323,10 @@ def trial_counts(
     documents: pa.Table, settings: EvaluationSettings, segments: Segments | None, group_of_document: I16
 ) -> Callable[[Bool | I64], int]:
     """Return a function from how often groups of documents count [n_groups] to the trials of a query (Eq. 2's N)."""
-    evaluated = document_ids(documents)
-    group = group_of_document[: len(evaluated)]
+    group = group_of_document[: n_documents(documents)]
     if settings.trials == "virtual":
         count = trial_counter(documents, settings.trials_per_second, settings.compat)
-        return lambda times: count(Counter(dict(zip(evaluated, times[group].tolist(), strict=True))))
+        return lambda times: count(times[group].astype(np.int64))
     trial_group = group if segments is None else group_of_document[segments.document]
     return lambda times: int(times[trial_group].sum())
 

@@ -20,13 +20,11 @@ Quirks of the official tools, each under its `compat` only:
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import chain
-from operator import add
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -168,12 +166,20 @@ def _table(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> pa.Table:
 
 def document_ids(documents: pa.Table) -> tuple[str, ...]:
     """The distinct documents in the order of the table `documents`: a document's code is its place here."""
-    return tuple(dict.fromkeys(documents["document"].to_pylist()))
+    return tuple(pc.unique(documents["document"]).to_pylist())
+
+
+def n_documents(documents: pa.Table) -> int:
+    """The number of distinct documents in the table `documents`."""
+    count: int = pc.count_distinct(documents["document"]).as_py()
+    return count
 
 
 def spoken_elsewhere(documents: pa.Table, words: pa.Table) -> tuple[str, ...]:
     """The documents with words that the table `documents` does not have, sorted. Their codes follow those it has."""
-    return tuple(sorted(set(words["document"].unique().to_pylist()) - set(document_ids(documents))))
+    spoken = pc.unique(words["document"])
+    known = pc.is_in(spoken, value_set=documents["document"])
+    return tuple(sorted(spoken.filter(pc.invert(known)).to_pylist()))
 
 
 def document_codes(ids: tuple[str, ...], column: pa.ChunkedArray) -> I32:
@@ -181,6 +187,12 @@ def document_codes(ids: tuple[str, ...], column: pa.ChunkedArray) -> I32:
     found = pc.fill_null(pc.index_in(column, value_set=pa.array(ids, pa.string())), UNKNOWN_DOCUMENT)
     codes: I32 = found.to_numpy().astype(np.int32)
     return codes
+
+
+def _own_codes(documents: pa.Table) -> tuple[I32, int]:
+    """The code of each excerpt's document, int32, and the number of documents."""
+    column = documents["document"].combine_chunks().dictionary_encode()
+    return column.indices.to_numpy(), len(column.dictionary)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,14 +211,16 @@ class Excerpts:
     @classmethod
     def of(cls, documents: pa.Table) -> Self:
         """The excerpts of a table of `model.schemas.DOCUMENTS`."""
-        codes = document_codes(document_ids(documents), documents["document"])
+        codes, _ = _own_codes(documents)
         channel = documents["channel"].to_numpy()
         start, end = documents["start"].to_numpy(), documents["end"].to_numpy()
         begins, ends = _packed(codes, channel, start), _packed(codes, channel, end)
         added = start / TICKS_PER_SECOND + (end - start) / TICKS_PER_SECOND
         order = np.argsort(begins, kind="stable")
         by_end = np.lexsort((added, ends))
-        farthest = by_end[np.maximum.accumulate(np.argsort(by_end)[order])]
+        rank = np.empty_like(by_end)
+        rank[by_end] = np.arange(len(by_end))
+        farthest = by_end[np.maximum.accumulate(rank[order])]
         return cls(begins[order], ends[farthest], added[farthest])
 
     def contain(self, document: I32, channel: I8, start: I32, end: NDArray[np.signedinteger]) -> Bool:
@@ -260,54 +274,49 @@ class _Excerpts(NamedTuple):
         return _Excerpts(*(column[rows] for column in self))
 
 
-def audio_time(documents: pa.Table, compat: Compat) -> dict[str, int]:
-    """T of every document in half ticks, in the order of the table `documents` (`model.schemas.DOCUMENTS`)."""
-    ids, excerpts = _sorted(documents)
-    counted = _MEASURES.get(compat, _united)(excerpts)
-    totals = np.zeros(len(ids), np.int64)
-    np.add.at(totals, excerpts.document, counted)
-    return dict(zip(ids, totals.tolist(), strict=True))
+def audio_time(documents: pa.Table, compat: Compat) -> I64:
+    """T of every document in half ticks, int64 [n_documents], by the code of the document."""
+    excerpts, size = _sorted(documents)
+    totals = np.zeros(size, np.int64)
+    np.add.at(totals, excerpts.document, _MEASURES.get(compat, _united)(excerpts))
+    return totals
 
 
 def speech_seconds(documents: pa.Table, compat: Compat) -> float:
     """Return the duration of the evaluated audio, added as the official tool does under its compat."""
     if compat in _SECONDS:
-        return _added(seconds for _, seconds in _SECONDS[compat](documents))
-    return sum(audio_time(documents, compat).values()) / (2 * TICKS_PER_SECOND)
+        return _added(_SECONDS[compat](documents)[1])
+    return int(audio_time(documents, compat).sum()) / (2 * TICKS_PER_SECOND)
 
 
-def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[Counter[str]], int]:
-    """Return a function that gives N, the virtual trials of a query (Eq. 2), in documents that count so often."""
+def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[I64], int]:
+    """Return a function from how often documents count, int64 [n_documents], to N, a query's virtual trials (Eq. 2)."""
     if compat in _SECONDS:
-        rows, trials = _SECONDS[compat](documents), _TRIALS[compat]
-        return lambda times: trials(_added(_repeated(rows, times)), trials_per_second)
+        document, seconds = _SECONDS[compat](documents)
+        trials = _TRIALS[compat]
+        return lambda times: trials(_added(np.repeat(seconds, times[document])), trials_per_second)
     time = audio_time(documents, compat)
-    return lambda times: n_virtual_trials(trials_per_second, (time[document] * n for document, n in times.items()))
+    return lambda times: n_virtual_trials(trials_per_second, int(time @ times))
 
 
-def _seconds_of_kwseval(documents: pa.Table) -> list[tuple[str, float]]:
-    ids, excerpts = _sorted(documents)
+def _seconds_of_kwseval(documents: pa.Table) -> tuple[I64, F64]:
+    excerpts, _ = _sorted(documents)
     seconds = _ends_cut_at_the_next(excerpts) / TICKS_PER_SECOND - excerpts.start / TICKS_PER_SECOND
-    rows = zip(excerpts.document.tolist(), (seconds * (excerpts.worth / 2)).tolist(), strict=True)
-    return [(ids[number], each) for number, each in rows]
+    return excerpts.document, seconds * (excerpts.worth / 2)
 
 
-def _seconds_of_stdeval(documents: pa.Table) -> list[tuple[str, float]]:
-    first = documents.filter(pc.equal(documents["channel"], _STDEVAL_CHANNEL))
-    seconds = (first["end"].to_numpy() - first["start"].to_numpy()) / TICKS_PER_SECOND
-    return list(zip(first["document"].to_pylist(), seconds.tolist(), strict=True))
+def _seconds_of_stdeval(documents: pa.Table) -> tuple[I64, F64]:
+    codes, _ = _own_codes(documents)
+    first = documents["channel"].to_numpy() == _STDEVAL_CHANNEL
+    seconds = (documents["end"].to_numpy() - documents["start"].to_numpy()) / TICKS_PER_SECOND
+    return codes[first].astype(np.int64), seconds[first]
 
 
-def _repeated(rows: Iterable[tuple[str, float]], times: Counter[str]) -> Iterator[float]:
-    """Repeat the rows of each document as often as `times` says."""
-    return (each for document, each in rows for _ in range(times[document]))
-
-
-_SECONDS: dict[Compat, Callable[[pa.Table], list[tuple[str, float]]]] = {
+_SECONDS: dict[Compat, Callable[[pa.Table], tuple[I64, F64]]] = {
     "kwseval": _seconds_of_kwseval,
     "stdeval": _seconds_of_stdeval,
 }
-"""The documents and seconds that a tool adds up, one excerpt after the other."""
+"""The codes of documents, and the seconds that a tool adds up, one excerpt after the other."""
 
 _TRIALS: dict[Compat, Callable[[float, float], int]] = {
     "kwseval": lambda seconds, trials_per_second: round(seconds / trials_per_second),
@@ -315,27 +324,27 @@ _TRIALS: dict[Compat, Callable[[float, float], int]] = {
 }
 
 
-def _added(seconds: Iterable[float]) -> float:
-    """The sum in double precision, one by one: `sum` is more exact from Python 3.12 on."""
-    return reduce(add, seconds, 0.0)
+def _added(seconds: F64) -> float:
+    """The sum in double precision, one by one: other sums are more exact."""
+    return float(np.add.accumulate(seconds)[-1]) if len(seconds) else 0.0
 
 
-def _sorted(documents: pa.Table) -> tuple[list[str], _Excerpts]:
-    """The distinct documents in order of appearance; their excerpts by (document, start, end)."""
-    ids = documents["document"].combine_chunks().dictionary_encode()
+def _sorted(documents: pa.Table) -> tuple[_Excerpts, int]:
+    """The excerpts by (document, start, end), and the number of documents."""
+    codes, size = _own_codes(documents)
     document, channel, start, end = (
-        column.to_numpy(zero_copy_only=False).astype(np.int64)
-        for column in (ids.indices, *(documents[name].combine_chunks() for name in ("channel", "start", "end")))
+        column.astype(np.int64)
+        for column in (codes, *(documents[name].to_numpy() for name in ("channel", "start", "end")))
     )
     half = pc.equal(documents["source_type"], HALF).to_numpy()
     order = np.lexsort([end, start, document])
     columns = (document, channel, start, end, 2 - half.astype(np.int64))
-    return ids.dictionary.to_pylist(), _Excerpts(*(column[order] for column in columns))
+    return _Excerpts(*(column[order] for column in columns)), size
 
 
-def n_virtual_trials(trials_per_second: float, half_ticks: Iterable[int]) -> int:
+def n_virtual_trials(trials_per_second: float, half_ticks: int) -> int:
     """N = n_tps T, the product of the decimals given, rounded half to even to an integer as NIST does (Eq. 2)."""
-    return round(Fraction(repr(trials_per_second)) * Fraction(sum(half_ticks), HALF_TICKS_PER_SECOND))
+    return round(Fraction(repr(trials_per_second)) * Fraction(half_ticks, HALF_TICKS_PER_SECOND))
 
 
 def _united(excerpts: _Excerpts) -> I64:

@@ -12,7 +12,7 @@ from swsdask.archive.cells import Bounds, RowGroups, StoredCell
 from swsdask.archive.change import Kind
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
-from swsdask.archive.reference_tables import document_ids, spoken_elsewhere
+from swsdask.archive.reference_tables import n_documents, spoken_elsewhere
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import (
     StoredFile,
@@ -125,8 +125,8 @@ class StoredArchive:
     @cached_property
     def n_codes(self) -> tuple[int, int]:
         """The numbers of queries and of documents that have codes."""
-        documents = document_ids(self.documents) + spoken_elsewhere(self.documents, self.words)
-        return self.queries.num_rows, len(documents)
+        others = spoken_elsewhere(self.documents, self.words)
+        return self.queries.num_rows, n_documents(self.documents) + len(others)
 
     @property
     def verification(self) -> Verification:

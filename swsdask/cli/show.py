@@ -119,12 +119,13 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
         return
     settings = Settings() if opened.kept is None else opened.kept.settings()
     documents = opened.documents
-    hours = sum(audio_time(documents, settings.evaluation.compat).values()) / HALF_TICKS_PER_SECOND / 3600
+    time = audio_time(documents, settings.evaluation.compat)
+    hours = time.sum() / HALF_TICKS_PER_SECOND / 3600
     click.echo(f"{archive}, version {opened.version}")
     click.echo(f"  settings: {KEPT_NONE if opened.kept is None else changed_settings(settings)}")
     for note in settings.notes:
         click.echo(f"  {note}")
-    click.echo(f"  {counted(len(set(documents['document'].to_pylist())), 'documents')}, {hours:.2f} h evaluated")
+    click.echo(f"  {counted(len(time), 'documents')}, {hours:.2f} h evaluated")
     click.echo(f"  {counted(opened.queries.num_rows, 'queries')}, {counted(opened.words.num_rows, 'words')} spoken")
     reference = build_reference(opened, settings.evaluation.model_copy(update={"operating_point": OperatingPoint()}))
     held = collection_statistics(opened.queries, reference)

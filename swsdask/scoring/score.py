@@ -148,7 +148,7 @@ class Requested:
         present = (Counts,) if counts_present_only(settings.evaluation) else ()
         half_ticks = 0
         if any(run.reported is not None for run in runs):
-            half_ticks = sum(audio_time(archive.documents, "none").values())
+            half_ticks = int(audio_time(archive.documents, "none").sum())
         hours = Fraction(half_ticks, HALF_TICKS_PER_SECOND * SECONDS_PER_HOUR)
         beside = () if observer is None else observer.needs
         return cls(families, settings, names, observer, (*present, *beside, *_needed(families)), hours)

@@ -26,7 +26,7 @@ def build(reference: ReferenceTables, by: Sequence[Sequence[str]] = (), **settin
 
 
 def audio(*excerpts: tuple, compat: str = "none") -> Fraction:
-    return Fraction(sum(audio_time(table(DOCUMENTS, excerpts), compat).values()), HALF_TICKS_PER_SECOND)
+    return Fraction(int(audio_time(table(DOCUMENTS, excerpts), compat).sum()), HALF_TICKS_PER_SECOND)
 
 
 class TestAudioTime:
@@ -70,7 +70,7 @@ class TestAudioTime:
         ("rate", "seconds", "trials"), [(1.0, "975.382", 975), (1.0, "2.5", 2), (1.0, "3.5", 4), (0.1, "25", 2)]
     )
     def test_trials_are_rounded_half_to_even(self, rate: float, seconds: str, trials: int) -> None:
-        assert n_virtual_trials(rate, [int(Fraction(seconds) * HALF_TICKS_PER_SECOND)]) == trials
+        assert n_virtual_trials(rate, int(Fraction(seconds) * HALF_TICKS_PER_SECOND)) == trials
 
 
 WHERE = [excerpt("d", 1000, 5000), excerpt("d", 6000, 9000), excerpt("e", 0, 5000)]
