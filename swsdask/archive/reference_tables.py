@@ -171,15 +171,14 @@ def document_ids(documents: pa.Table) -> tuple[str, ...]:
 
 def n_documents(documents: pa.Table) -> int:
     """The number of distinct documents in the table `documents`."""
-    count: int = pc.count_distinct(documents["document"]).as_py()
-    return count
+    return len(pc.unique(documents["document"]))
 
 
 def spoken_elsewhere(documents: pa.Table, words: pa.Table) -> tuple[str, ...]:
     """The documents with words that the table `documents` does not have, sorted. Their codes follow those it has."""
-    spoken = pc.unique(words["document"])
-    known = pc.is_in(spoken, value_set=documents["document"])
-    return tuple(sorted(spoken.filter(pc.invert(known)).to_pylist()))
+    column, spoken = documents["document"], pc.unique(words["document"])
+    known = pc.unique(column.filter(pc.is_in(column, value_set=spoken)))
+    return tuple(sorted({*spoken.to_pylist()} - {*known.to_pylist()}))
 
 
 def document_codes(ids: tuple[str, ...], column: pa.ChunkedArray) -> I32:
