@@ -134,13 +134,13 @@ def decoded(table: pa.Table) -> pa.Table:
 
 def places_of(column: pa.ChunkedArray, names: Sequence[str]) -> I64:
     """The place of every row's name among some distinct names, -1 of others: names are compared once, not by row."""
-    place = {name: number for number, name in enumerate(names)}
-    found = [np.empty(0, np.int64)]
-    for chunk in _with_codes(column).chunks:
-        of_code = np.array([*(place.get(name, -1) for name in chunk.dictionary.to_pylist()), -1], np.int64)
-        code = chunk.indices.fill_null(len(of_code) - 1) if chunk.null_count else chunk.indices
-        found.append(of_code[code.to_numpy(zero_copy_only=False)])
-    return np.concatenate(found)
+    column = _with_codes(column).unify_dictionaries()
+    if not column.num_chunks:
+        return np.empty(0, np.int64)
+    places = pc.index_in(column.chunk(0).dictionary, value_set=pa.array(names, pa.string()))
+    of_code = np.append(places.fill_null(-1).to_numpy(), -1).astype(np.int64)
+    codes = [each.indices.fill_null(len(of_code) - 1) if each.null_count else each.indices for each in column.chunks]
+    return np.concatenate([of_code[each.to_numpy(zero_copy_only=False)] for each in codes])
 
 
 def distinct(column: pa.ChunkedArray) -> list[str]:

@@ -131,42 +131,58 @@ def by_condition(found: Board) -> dict[str, object] | None:
 
 def by_query(
     scores: SystemRows, found: Board, texts: pa.Table | None = None
-) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
-    """The numbers of each query in the first condition, and the number of systems left out for lack of room.
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """The numbers of each query in the first condition, and what was left out for lack of room, as "2 of 3 systems".
 
     `texts` are rows of `QUERY_TEXTS`. The systems are in the order of their rank; only their rows are decoded. Measures
-    whose description has `by_query` false are left out. The first is None without numbers of queries, the second if no
-    system was left out.
+    whose description has `by_query` false are left out. Where there is no room for all measures of one system, the
+    ranking measure alone is shown, and of the first queries. The numbers are None if there are none of queries.
     """
     kept: dict[str, pa.Table] = {}
-    names: dict[str, None] = {}
+    every: dict[str, None] = {}
     queries: dict[str, None] = {}
+    names: list[str] = []
     for system in found.systems:
         own = _rows_by_query(scores.among([system]), found)
-        more_names = names | dict.fromkeys(distinct(own["measure"]))
+        every |= dict.fromkeys(distinct(own["measure"]))
         more_queries = queries | dict.fromkeys(distinct(own["query"]))
+        if not kept:
+            names = [*every]
+            if len(names) * len(more_queries) > MOST_NUMBERS:
+                names = [next((name for name in found.by if name in every), names[0])]
+        more_names = [*every] if len(names) > 1 else names
         if kept and len(more_names) * len(more_queries) * (len(kept) + 1) > MOST_NUMBERS:
             break
-        kept[system], names, queries = own, more_names, more_queries
+        kept[system], names, queries = rows_with(own, measure=more_names), more_names, more_queries
     if not names:
-        return None, None
-    values = np.full((len(names), len(kept), len(queries)), math.nan)
+        return None, []
+    shown = [*queries][: max(1, MOST_NUMBERS // (len(names) * len(kept)))]
+    values = np.full((len(names), len(kept), len(shown)), math.nan)
     for place, own in enumerate(kept.values()):
-        values[places_of(own["measure"], [*names]), place, places_of(own["query"], [*queries])] = own["value"]
+        at = places_of(own["query"], shown)
+        rows = at >= 0
+        values[places_of(own["measure"], names)[rows], place, at[rows]] = own["value"].to_numpy()[rows]
     # Most numbers are there many times; NaN is none of them.
     different = np.unique(values[~np.isnan(values)])
     known = dict(zip(different.tolist(), numbers(different), strict=True))
     cube = {
         "systems": [*kept],
-        "measures": [*names],
-        "rows": [*queries],
-        "texts": _texts_of([*queries], texts),
+        "measures": names,
+        "rows": shown,
+        "texts": _texts_of(shown, texts),
         "values": {
             name: [[known.get(value) for value in line] for line in values[k].tolist()] for k, name in enumerate(names)
         },
     }
-    left_out = {"kept": len(kept), "of": len(found.systems)} if len(kept) < len(found.systems) else None
-    return cube, left_out
+    return cube, [
+        f"{which}{n:,} of {of:,} {things}"
+        for which, n, of, things in (
+            ("the first ", len(kept), len(found.systems), "systems"),
+            ("", len(names), len(every), "measures"),
+            ("the first ", len(shown), len(queries), "queries"),
+        )
+        if n < of
+    ]
 
 
 def _rows_by_query(rows: pa.Table, found: Board) -> pa.Table:

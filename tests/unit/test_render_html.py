@@ -229,6 +229,28 @@ def test_systems_beyond_the_limit_are_left_out_of_the_table_of_queries_and_it_sa
     assert any("shows the first 2 of 3 systems" in text for text in seen.text)
 
 
+def test_without_room_for_one_system_the_table_of_queries_has_the_ranking_measure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = Page(page(three_systems())).data()["by_query"]
+    found = board(three_systems().table)
+    monkeypatch.setattr(cubes, "MOST_NUMBERS", 2 * len(whole["rows"]))
+    seen = Page(page(three_systems()))
+    cube = seen.data()["by_query"]
+    assert cube["measures"] == [next(name for name in found.by if name in whole["measures"])] == ["atwv"]
+    assert cube["systems"] == list(found.systems[:2])
+    assert (cube["rows"], cube["values"]["atwv"]) == (whole["rows"], whole["values"]["atwv"][:2])
+    left_out = f"shows the first 2 of 3 systems and 1 of {len(whole['measures'])} measures"
+    assert any(left_out in text for text in seen.text)
+
+    monkeypatch.setattr(cubes, "MOST_NUMBERS", 2)
+    seen = Page(page(three_systems()))
+    cube = seen.data()["by_query"]
+    assert (cube["systems"], cube["rows"]) == (list(found.systems[:1]), whole["rows"][:2])
+    assert cube["values"] == {"atwv": [whole["values"]["atwv"][0][:2]]}
+    assert any(f"and the first 2 of {len(whole['rows'])} queries" in text for text in seen.text)
+
+
 def test_the_first_screen_says_who_won_and_by_how_much() -> None:
     result = three_systems()
     found = board(result.table)

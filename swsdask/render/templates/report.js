@@ -295,11 +295,14 @@
     /* A query that costs a system much leads to its row. */
     all("#worst-queries a").forEach((link) => link.addEventListener("click", (event) => {
       event.preventDefault();
+      const query = link.dataset.query;
+      if (!cube.rows.includes(query)) return;
       system.value = cube.systems.indexOf(link.dataset.system);
-      filter.value = "";
+      /* Of very many queries only those that are named alike are drawn. */
+      filter.value = cube.rows.length > 10 * LIMIT ? query : "";
       limit = Infinity;
       refresh();
-      const row = table.tBodies[0].rows[cube.rows.indexOf(link.dataset.query)];
+      const row = [...table.tBodies[0].rows].find((each) => each.cells[0].firstChild.textContent === query);
       row.classList.add("found");
       row.scrollIntoView({ block: "center" });
     }));
