@@ -35,7 +35,6 @@ from swsdask.statistics.place_trials import document_targets
 from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
 _YES = {"1", "yes", "true", "oov"}
-_NOT_COUNTED = np.iinfo(np.int64).min
 
 
 Columns = dict[str, Any]
@@ -350,16 +349,23 @@ def _classes(conditions: Sequence[Condition], targets: I64) -> tuple[I32, int]:
     Two strata (query, group of documents) share a class iff the same conditions count both, each with the same number
     of non-target trials of the query, so that a false alarm in either weighs the same everywhere.
     """
-    said = np.full((len(conditions), *targets.shape), _NOT_COUNTED, np.int64)
+    class_of = np.full(targets.shape, -1, np.int64)
+    said: list[tuple[tuple[int, int], ...]] = []
     for number, condition in enumerate(conditions):
-        nontarget = condition.n_trials - targets[:, condition.groups].sum(axis=1)
-        counted = condition.queries[:, None] & condition.groups[None, :]
-        said[number] = np.where(counted, nontarget[:, None], _NOT_COUNTED)
-    flat = said.reshape(len(conditions), -1).T
-    distinct, class_of = np.unique(flat, axis=0, return_inverse=True)
-    uncounted = (distinct == _NOT_COUNTED).all(axis=1)
-    names = np.where(uncounted, -1, np.cumsum(~uncounted) - 1).astype(np.int32)
-    return names[class_of].reshape(targets.shape), int(np.count_nonzero(~uncounted))
+        queries, groups = np.flatnonzero(condition.queries), np.flatnonzero(condition.groups)
+        strata = np.ix_(queries, groups)
+        targets_of, n_act = np.unique(targets[strata].sum(axis=1), return_inverse=True)
+        # What conditions before say of a stratum, and what this one says.
+        both = (class_of[strata] + 1) * len(targets_of) + n_act[:, np.newaxis]
+        distinct, place = np.unique(both, return_inverse=True)
+        class_of[strata] = len(said) + place.reshape(both.shape)
+        for before, own in zip(*(each.tolist() for each in np.divmod(distinct, len(targets_of))), strict=True):
+            nontargets = condition.n_trials - int(targets_of[own])
+            said.append((*(said[before - 1] if before else ()), (-number, nontargets)))
+    used = np.unique(class_of[class_of >= 0]).tolist()
+    names = np.full(len(said) + 1, -1, np.int32)
+    names[sorted(used, key=said.__getitem__)] = np.arange(len(used))
+    return names[class_of], len(used)
 
 
 def collection_statistics(queries: pa.Table, reference: Reference) -> dict[str, int]:

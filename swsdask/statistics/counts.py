@@ -39,13 +39,15 @@ def class_targets(reference: Reference) -> I64:
     queries differ in N_act.
     """
     table = np.full((len(reference.conditions), reference.n_classes), -1, np.int64)
-    counted = reference.class_of >= 0
+    size = np.bincount(reference.class_of[reference.class_of >= 0], minlength=reference.n_classes)
     for targets, condition in zip(table, reference.conditions, strict=True):
-        inside = counted & strata_of(condition)
-        n_act = np.broadcast_to(reference.condition_targets(condition)[:, np.newaxis], inside.shape)
-        targets[reference.class_of[inside]] = n_act[inside]
-        shown = np.where(inside, n_act, -1)
-        if (targets[reference.class_of[counted]] != shown[counted]).any():
+        inside = reference.class_of[np.ix_(condition.queries, condition.groups)]
+        n_act = reference.condition_targets(condition)[condition.queries]
+        counted = inside >= 0
+        classes, n_act = inside[counted], np.repeat(n_act, counted.sum(axis=1))
+        targets[classes] = n_act
+        own = np.bincount(classes, minlength=reference.n_classes)
+        if (targets[classes] != n_act).any() or (own[classes] != size[classes]).any():
             raise ValueError(f"condition {condition.name} distinguishes strata of one class")
     table.flags.writeable = False
     return table
