@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -75,12 +75,15 @@ class Board:
 
     def facts(self, condition: str) -> list[str]:
         """The counts that are equal for all systems of a condition, such as `449 queries`."""
-        known = {measure: value for (where, _, measure), value in self.values.items() if where == condition}
-        return [
-            counted(int(known[measure]), things)
-            for measure, things in FACTS.items()
-            if not math.isnan(known.get(measure, math.nan))
-        ]
+        known = {
+            measure: [v for system in self.systems if not math.isnan(v := self.value(condition, system, measure))]
+            for measure in FACTS
+        }
+        return [counted(int(values[-1]), FACTS[measure]) for measure, values in known.items() if values]
+
+    def of_first(self, n_conditions: int) -> Board:
+        """The board of the first conditions; the systems and their places are the same."""
+        return replace(self, conditions=self.conditions[:n_conditions])
 
     def beta(self, condition: str) -> float | None:
         """The beta of TWV = 1 - (P_miss + beta P_fa) that follows from the numbers (2013 measures document, Eq. 6).
@@ -107,7 +110,8 @@ class Board:
     def _rankings(self) -> dict[str, tuple[str, ...]]:
         there: dict[str, set[str]] = {condition: set() for condition in self.conditions}
         for condition, system, _ in self.values:
-            there[condition].add(system)
+            if condition in there:
+                there[condition].add(system)
         return {
             condition: rank([system for system in self.systems if system in own], condition, self.values, self.by)
             for condition, own in there.items()

@@ -39,6 +39,12 @@ BARS = ("stwv", "otwv", "mtwv", "atwv")
 MOST_MEASURED = 100
 """The maximum number of systems in the table of all measures."""
 
+MOST_SECTIONS = 40
+"""The maximum number of conditions that have sections of their own: the first ones."""
+
+MOST_PLACES = 1000
+"""The maximum number of lines of leaderboards on a page, over all sections but the first one."""
+
 _BAR_WIDTH = 140
 
 
@@ -63,14 +69,16 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     if result.manifest.get("kind") == "discovery":
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
-    found = result.board
+    whole = result.board
+    found = whole.of_first(max(1, min(MOST_SECTIONS, MOST_PLACES // max(1, len(whole.systems)))))
     shown = dict.fromkeys(system for condition in found.conditions for system in drawn(found, condition))
-    curves = result.curve_rows.among(shown)
+    curves = rows_with(result.curve_rows.among(shown), condition=found.conditions)
     plots = figures(curves, found)
     calibrated = calibration(curves, found)
     retrieved = retrieval(curves, found)
     ranked = {each.condition: compared(each, found) for each in correlations}
-    queries, left_out = by_query(result.score_rows, found, result.text_table)
+    queries, queries_left_out = by_query(result.score_rows, found, result.text_table)
+    conditions, conditions_left_out = by_condition(whole)
     return template.render(
         title=_title(found),
         verdict=_verdict(found, result.comparison),
@@ -96,11 +104,13 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         bar_width=_BAR_WIDTH,
         worst=None if queries is None else worst_queries(result.score_rows, found, queries["systems"]),
         by_query=queries is not None,
-        by_query_left_out=" and ".join(left_out),
+        by_query_left_out=" and ".join(queries_left_out),
+        n_conditions=len(whole.conditions),
+        by_condition_left_out=" and ".join(conditions_left_out),
         load=processing_load(found, result.manifest),
         runs=runs(result.manifest),
         provenance=provenance(result.manifest),
-        data={"faces": _faces(found, queries), "by_condition": by_condition(found), "by_query": queries},
+        data={"faces": _faces(found, queries), "by_condition": conditions, "by_query": queries},
         style=style(),
         **script(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,22 +111,46 @@ MOST_NUMBERS = 300_000
 """The maximum number of per-query numbers on a page, so that it opens quickly."""
 
 
-def by_condition(found: Board) -> dict[str, object] | None:
-    """All numbers over all queries; None if there is only one condition."""
+def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
+    """All numbers over all queries, and what was left out for lack of room, as `by_query`.
+
+    The numbers are None if there is only one condition.
+    """
     if len(found.conditions) < 2:
-        return None
-    return {
-        "systems": list(found.systems),
-        "measures": list(found.measures),
-        "rows": list(found.conditions),
+        return None, []
+    measures = _fitting(found.measures, len(found.conditions), found)
+    systems = found.systems[: max(1, MOST_NUMBERS // (len(measures) * len(found.conditions)))]
+    conditions = found.conditions[: max(1, MOST_NUMBERS // (len(measures) * len(systems)))]
+    cube = {
+        "systems": list(systems),
+        "measures": measures,
+        "rows": list(conditions),
         "values": {
             measure: [
-                [number(found.value(condition, system, measure)) for condition in found.conditions]
-                for system in found.systems
+                [number(found.value(condition, system, measure)) for condition in conditions] for system in systems
             ]
-            for measure in found.measures
+            for measure in measures
         },
     }
+    every = {"systems": found.systems, "measures": found.measures, "conditions": found.conditions}
+    return cube, _left_out(every, {"systems": systems, "measures": measures, "conditions": conditions})
+
+
+def _fitting(measures: Iterable[str], n_rows: int, found: Board) -> list[str]:
+    """The measures of a table of one system: all, or, where there is no room for so many, the one that ranks."""
+    names = [*measures]
+    if len(names) * n_rows > MOST_NUMBERS:
+        return [next((name for name in found.by if name in names), names[0])]
+    return names
+
+
+def _left_out(every: Mapping[str, Collection[str]], shown: Mapping[str, Collection[str]]) -> list[str]:
+    """What is shown of that of which not all is, such as "the first 2 of 3 systems"."""
+    return [
+        f"{'' if things == 'measures' else 'the first '}{len(shown[things]):,} of {len(names):,} {things}"
+        for things, names in every.items()
+        if len(shown[things]) < len(names)
+    ]
 
 
 def by_query(
@@ -142,15 +166,14 @@ def by_query(
     every: dict[str, None] = {}
     queries: dict[str, None] = {}
     names: list[str] = []
+    only: list[str] = []
     for system in found.systems:
         own = _rows_by_query(scores.among([system]), found)
         every |= dict.fromkeys(distinct(own["measure"]))
         more_queries = queries | dict.fromkeys(distinct(own["query"]))
-        if not kept:
-            names = [*every]
-            if len(names) * len(more_queries) > MOST_NUMBERS:
-                names = [next((name for name in found.by if name in every), names[0])]
-        more_names = [*every] if len(names) > 1 else names
+        if not kept and len(fitting := _fitting(every, len(more_queries), found)) < len(every):
+            only = fitting
+        more_names = only or [*every]
         if kept and len(more_names) * len(more_queries) * (len(kept) + 1) > MOST_NUMBERS:
             break
         kept[system], names, queries = rows_with(own, measure=more_names), more_names, more_queries
@@ -174,15 +197,8 @@ def by_query(
             name: [[known.get(value) for value in line] for line in values[k].tolist()] for k, name in enumerate(names)
         },
     }
-    return cube, [
-        f"{which}{n:,} of {of:,} {things}"
-        for which, n, of, things in (
-            ("the first ", len(kept), len(found.systems), "systems"),
-            ("", len(names), len(every), "measures"),
-            ("the first ", len(shown), len(queries), "queries"),
-        )
-        if n < of
-    ]
+    whole = {"systems": found.systems, "measures": every, "queries": queries}
+    return cube, _left_out(whole, {"systems": kept, "measures": names, "queries": shown})
 
 
 def _rows_by_query(rows: pa.Table, found: Board) -> pa.Table:

@@ -23,6 +23,9 @@ from swsdask.render.discovery import Scores, as_printed
 LEAST_SHOWN = 5
 """The number of systems that are shown in any terminal, however low."""
 
+MOST_TABLES = 12
+"""The maximum number of conditions that are shown in a terminal."""
+
 _AROUND = 8
 """Lines of a screen beside those of systems, for each table: headings, a condition, the files that were written."""
 
@@ -37,16 +40,19 @@ def print_leaderboard(
 ) -> None:
     """Print the signature and the notes, then one table per condition, the best system first.
 
-    Of each condition the first `top` systems are shown; None: as many as a screen of the terminal has room for, or all
-    if it is no terminal. The columns are the requested measures, or, if every measure was requested, those of
-    `model.leaderboard.columns_of`, and the other measures are named. Where the terminal is too narrow, requested
-    measures continue below, and of the others the least important columns are left out and named. Without `console` it
-    is printed to stdout, in full width unless stdout is a terminal or the variable COLUMNS is set; `wide`: in any case.
+    Of each condition the first `top` systems are shown; None: as many as a screen of the terminal has room for, of the
+    first `MOST_TABLES` conditions, or all if it is no terminal. The columns are the requested measures, or, if every
+    measure was requested, those of `model.leaderboard.columns_of`, and the other measures are named. Where the terminal
+    is too narrow, requested measures continue below, and of the others the least important columns are left out and
+    named. Without `console` it is printed to stdout, in full width unless stdout is a terminal or the variable COLUMNS
+    is set; `wide`: in any case.
     """
     if console is None:
         bounded = (sys.stdout.isatty() or "COLUMNS" in os.environ) and not wide
         console = Console(width=None if bounded else _UNBOUNDED, highlight=False, markup=False, emoji=False)
     found = result.board
+    if console.is_terminal and top is None:
+        found = found.of_first(MOST_TABLES)
     groups: Sequence[Sequence[str]] = found.groups
     narrow: list[list[str]] = []
     if result.requested is None:
@@ -61,6 +67,9 @@ def print_leaderboard(
     for condition in found.conditions:
         console.print()
         _print_condition(console, found, condition, groups, top, room)
+    if len(found.conditions) < len(result.board.conditions):
+        n_conditions = counted(len(result.board.conditions), "conditions")
+        console.print(f"\n{len(found.conditions)} of {n_conditions}; --top {len(found.systems)} shows all.")
 
 
 def _fitting(

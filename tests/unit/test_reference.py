@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -318,3 +319,21 @@ class TestConditions:
         uncounted = said.pop((None,) * len(reference.conditions), {-1})
         assert uncounted == {-1}
         assert sorted(next(iter(classes)) for classes in said.values()) == list(range(reference.n_classes))
+
+
+def test_conditions_of_hundreds_of_talkers_need_memory_for_their_own_strata() -> None:
+    """Not for every condition as much as for all queries and talkers, which here are 160 MB."""
+    n_talkers, n_queries = 500, 40
+    names = [f"d{number:03}" for number in range(n_talkers)]
+    spoken = [(name, 1, f"talker{name}", 0, SECOND, f"w{k % n_queries}", "lex") for k, name in enumerate(names)]
+    reference = tables(
+        [excerpt(name, 0, 100 * SECOND) for name in names],
+        queries({f"q{k}": f"w{k}" for k in range(n_queries)}),
+        table(WORDS, spoken),
+    )
+    tracemalloc.start()
+    found = build(reference, by=[["talker"]])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(found.conditions), found.class_of.shape[0]) == (1 + n_talkers, n_queries)
+    assert peak < 40e6

@@ -309,6 +309,32 @@ def test_curves_and_all_measures_of_many_systems_are_of_the_first_ones_and_the_p
     assert any("Not shown: 3 further systems; scores.parquet has all." in text for text in seen.text)
 
 
+def test_of_many_conditions_the_first_have_sections_and_the_table_has_as_many_as_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    targets = [3, 2]
+    systems = [made_up(f"s{k}", 1.0, targets, k) for k in range(2)]
+    result = made_up_result(systems, targets, {f"part={k}": [k % 2] for k in range(9)})
+    found = board(result.table)
+    whole = Page(page(result)).data()["by_condition"]
+    assert (whole["rows"], whole["systems"]) == (list(found.conditions), list(found.systems))
+
+    monkeypatch.setattr(html, "MOST_PLACES", 3 * len(systems))
+    monkeypatch.setattr(cubes, "MOST_NUMBERS", len(found.measures) * len(found.conditions))
+    seen = Page(page(result))
+    titles = [a["data-condition"] for tag, a in seen.elements if tag == "div" and "data-condition" in a]
+    assert titles == ["0", "1", "2"]
+    assert any("The first 3 of 10 conditions have sections above." in text for text in seen.text)
+    cube = seen.data()["by_condition"]
+    assert (cube["rows"], cube["systems"]) == (whole["rows"], whole["systems"][:1])
+    assert cube["values"] == {name: lines[:1] for name, lines in whole["values"].items()}
+    assert any("This table shows the first 1 of 2 systems; scores.parquet" in text for text in seen.text)
+
+    monkeypatch.setattr(cubes, "MOST_NUMBERS", 4)
+    cube = Page(page(result)).data()["by_condition"]
+    assert (cube["measures"], cube["rows"]) == (["atwv"], whole["rows"][:4])
+
+
 def undecided() -> Result:
     result = three_systems()
     by_decision = ("n_hit", "n_miss", "n_false_alarm", "p_miss", "p_fa", "atwv", "actual_threshold")

@@ -14,7 +14,7 @@ from swsdask.model.results import SCORES, Result
 from swsdask.render import outputs
 from swsdask.render.pages import mark
 from swsdask.render.terminal import print_leaderboard
-from tests.results import MANIFEST, table, three_systems
+from tests.results import MANIFEST, made_up, made_up_result, table, three_systems
 
 
 def on_terminal(result: Result, width: int, top: int | None = None) -> str:
@@ -55,6 +55,16 @@ def test_a_table_in_full_width_is_that_of_a_wide_terminal(name: str) -> None:
         print_leaderboard(three_systems((name, "b", "c")), console)
         printed.append(console.file.getvalue())  # type: ignore[attr-defined]
     assert printed[0] == printed[1]
+
+
+def test_a_terminal_shows_the_first_conditions_unless_a_number_of_systems_is_requested() -> None:
+    targets = [3, 2]
+    systems = [made_up(f"s{k}", 1.0, targets, k) for k in range(2)]
+    result = made_up_result(systems, targets, {f"part={k:02}": [k % 2] for k in range(20)})
+    shown = on_terminal(result, 200)
+    assert ("part=10 " in shown, "part=11 " in shown) == (True, False)
+    assert shown.endswith("12 of 21 conditions; --top 2 shows all.\n")
+    assert on_terminal(result, 200, top=2).count("part=") == 20
 
 
 def test_every_condition_has_a_section(capsys: pytest.CaptureFixture[str]) -> None:

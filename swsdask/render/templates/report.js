@@ -210,10 +210,10 @@
     const drawBars = (measure) => {
       const systems = cube.systems.slice(0, MOST);
       const values = (at) => systems.map((_, s) => number(cube.values[measure][s][at]));
-      const finite = cube.rows.flatMap((_, at) => values(at)).filter(Number.isFinite);
+      const finite = cube.rows.slice(0, MOST).flatMap((_, at) => values(at)).filter(Number.isFinite);
       const [low, high] = [Math.min(0, ...finite), Math.max(0, ...finite)];
       const place = (x) => (high > low ? 100 * (Math.min(high, Math.max(low, x)) - low) / (high - low) : 0);
-      bars.replaceChildren(...cube.rows.map((name, at) => figure(name, make("ol", {}, ...values(at).map((x, s) => {
+      bars.replaceChildren(...cube.rows.slice(0, MOST).map((name, at) => figure(name, make("ol", {}, ...values(at).map((x, s) => {
         const bar = make("i");
         const [from, to] = Number.isNaN(x) ? [0, 0] : [place(Math.min(0, x)), place(Math.max(0, x))];
         bar.style.left = `${from}%`;
@@ -223,7 +223,9 @@
           make("span", { className: "system", textContent: systems[s], title: systems[s] }),
           make("span", { className: "lane" }, bar), make("b", { textContent: shown(measure, x) }));
       })))));
-      if (cube.systems.length > MOST) bars.append(make("p", { className: "key", textContent: `The first ${MOST} of ${cube.systems.length} systems; the table has all.` }));
+      const parts = [[cube.systems, "systems"], [cube.rows, "conditions"]].filter(([names]) => names.length > MOST);
+      const cut = parts.map(([names, what]) => `the first ${MOST} of ${names.length} ${what}`).join(" and ");
+      if (cut) bars.append(make("p", { className: "key", textContent: `Shown: ${cut}; the table has all.` }));
     };
     const refresh = () => {
       drawBars(select.value);
