@@ -88,9 +88,10 @@ def score_table(system: str, scored: Scored, measures: Sequence[Measure], names:
     those of each query in the order of the list, then by measure in the order of `measures`.
     """
     conditions = [condition.name for condition in scored.reference.conditions]
+    place = {name: number for number, name in enumerate(conditions)}
     requested = None if names is None else {*names}
     columns: list[tuple[str, int, I64, F64]] = [
-        (name, conditions.index(values.condition), _OVERALL if values.queries is None else values.queries, column)
+        (name, place[values.condition], _OVERALL if values.queries is None else values.queries, column)
         for measure in measures
         for values in measure.values(scored)
         for name, column in values.columns.items()
