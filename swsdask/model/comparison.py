@@ -10,11 +10,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 
 from swsdask.model.errors import SettingsError, counted, listed
+from swsdask.model.leaderboard import MOST_TABLES
 from swsdask.model.measures import better, distinct_headings, written
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Row, Tables
 from swsdask.model.trials import Bool
@@ -180,9 +182,14 @@ class Comparison(Tables):
         return "\n\n".join(self._tables(LATEX, condition))
 
     def _repr_html_(self) -> str:
-        """The numbers of every condition with their intervals, and the notes, as notebooks show them."""
+        """The numbers of the first conditions with their intervals, and the notes, as notebooks show them."""
+        tables = "".join(islice(self._tables(HTML, None), MOST_TABLES))
         notes = "".join(f"<li>{HTML.plain(note)}</li>" for note in self.notes)
-        return f"{''.join(self._tables(HTML, None))}<ul>{notes}</ul><p><code>{HTML.plain(self.signature)}</code></p>"
+        n_conditions = len({name for name, _ in self.measures})
+        if n_conditions > MOST_TABLES:
+            more = f"{MOST_TABLES} of {n_conditions:,} conditions; <code>to_markdown(None)</code> has all."
+            notes = f"<li>{more}</li>{notes}"
+        return f"{tables}<ul>{notes}</ul><p><code>{HTML.plain(self.signature)}</code></p>"
 
     def _tables(self, markup: Markup, condition: str | None) -> Iterator[str]:
         conditions = list(dict.fromkeys(name for name, _ in self.measures))

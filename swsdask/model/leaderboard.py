@@ -44,6 +44,13 @@ FACTS = {"n_queries": "queries", "n_target": "targets"}
 """Measures that are equal for all systems of a condition, and what they count."""
 
 
+MOST_TABLES = 12
+"""The maximum number of conditions that a terminal or a notebook shows unless more are requested."""
+
+MOST_LINES = 60
+"""The maximum number of systems in a table of a notebook, as pandas has it."""
+
+
 def columns_of(measures: Collection[str]) -> list[list[str]]:
     """The groups of columns of a leaderboard where all measures were requested, those that have numbers."""
     chosen = LEADERBOARD if any(name in measures for group in LEADERBOARD for name in group) else RETRIEVAL

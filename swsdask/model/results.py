@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError, choices, counted, listed
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import MOST_LINES, MOST_TABLES, Board
 from swsdask.model.measures import better, distinct_headings, select_measures, written
 from swsdask.model.plots import Figures
 from swsdask.model.system_rows import SystemRows
@@ -302,11 +302,19 @@ class Result(Figures, Tables):
         return "\n\n".join(self._tables(LATEX, measures, condition))
 
     def _repr_html_(self) -> str:
-        """The leaderboard of every condition as tables of HTML, as notebooks show it."""
+        """The leaderboards as tables of HTML, as notebooks show them: the first systems of the first conditions."""
         found = self.board
         names = found.columns or found.measures
-        tables = (HTML.table(self._rows(HTML, names, each), HTML.plain(each)) for each in found.conditions)
-        return f"{''.join(tables)}<p><code>{HTML.plain(str(self.manifest.get('signature')))}</code></p>"
+        tables = [
+            HTML.table(self._rows(HTML, names, each)[: 1 + MOST_LINES], HTML.plain(each))
+            for each in found.conditions[:MOST_TABLES]
+        ]
+        limits = ((found.systems, MOST_LINES, "systems"), (found.conditions, MOST_TABLES, "conditions"))
+        left_out = [f"{most} of {len(every):,} {things}" for every, most, things in limits if len(every) > most]
+        more = (
+            [f"<p>{' and '.join(left_out)}; <code>leaderboard(condition=...)</code> has all.</p>"] if left_out else []
+        )
+        return "".join([*tables, *more, f"<p><code>{HTML.plain(str(self.manifest.get('signature')))}</code></p>"])
 
     def _tables(self, markup: Markup, measures: str | Iterable[str] | None, condition: str | None) -> Iterator[str]:
         """The leaderboard of a condition in a markup, or those of all, under their names if there are several."""

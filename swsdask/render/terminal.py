@@ -15,16 +15,13 @@ from rich.text import Text
 
 from swsdask.model.discovery import COUNTS, FAMILIES, SINGLE, WORDS
 from swsdask.model.errors import counted
-from swsdask.model.leaderboard import FACTS, Board, importance
+from swsdask.model.leaderboard import FACTS, MOST_TABLES, Board, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
 from swsdask.render.discovery import Scores, as_printed
 
 LEAST_SHOWN = 5
 """The number of systems that are shown in any terminal, however low."""
-
-MOST_TABLES = 12
-"""The maximum number of conditions that are shown in a terminal."""
 
 _AROUND = 8
 """Lines of a screen beside those of systems, for each table: headings, a condition, the files that were written."""

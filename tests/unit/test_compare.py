@@ -457,6 +457,17 @@ def test_few_queries_are_noted() -> None:
     assert found.notes[0] == "all: 3 queries; intervals and tests of so few say little."
 
 
+def test_a_notebook_shows_the_comparison_of_the_first_conditions(files: Path) -> None:
+    evaluation = sws.open(files)
+    names = evaluation.table("queries")["query"].to_pylist()
+    result = sws.score(
+        evaluation, ["atwv"], runs=str(files / "runs"), by=[f"query_pattern:^(?!{name}$)" for name in names[:15]]
+    )
+    shown = sws.compare(result, replicates=50)._repr_html_()
+    assert shown.count("<table") == 12
+    assert "<li>12 of 16 conditions; <code>to_markdown(None)</code> has all.</li>" in shown
+
+
 def test_one_query_has_no_interval_and_no_test() -> None:
     """It would be drawn again and again, and any difference would seem certain; so would one query of both systems."""
     found = sws.compare(averaged({"a": [0.1], "b": [0.4]}), replicates=50, interval="bca", adjust="max-t")

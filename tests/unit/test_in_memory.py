@@ -16,6 +16,7 @@ from swsdask.model.system_rows import SystemRows
 from swsdask.model.units import INFINITE
 from tests import engines
 from tests.cli.conftest import Files, files
+from tests.results import made_up, made_up_result
 
 __all__ = ["files"]
 
@@ -376,6 +377,16 @@ def test_tables_for_papers() -> None:
     assert "<table" in shown
     assert "MTWV" in shown
     assert "worse_one" in shown
+
+
+def test_a_notebook_shows_the_first_systems_and_conditions() -> None:
+    targets = [3, 2]
+    systems = [made_up(f"s{k:02}", 1.0, targets, k) for k in range(61)]
+    shown = made_up_result(systems, targets, {f"part={k:02}": [k % 2] for k in range(20)})._repr_html_()
+    assert (shown.count("<table"), shown.count("<tr>")) == (12, 12 * 61)
+    assert "<p>60 of 61 systems and 12 of 21 conditions; <code>" in shown
+    whole = made_up_result(systems[:60], targets)._repr_html_()
+    assert (whole.count("<tr>"), "has all" in whole) == (61, False)
 
 
 def test_names_are_escaped_in_markdown_and_latex() -> None:
