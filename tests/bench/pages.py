@@ -1,4 +1,4 @@
-"""The report of few and of many systems: its size, and how long a browser takes to open it.
+"""The report of few and many systems, queries, and conditions: its size, and how long a browser takes to open it.
 
 The time is from the start of the navigation to the event `load`, with scripts run and pages laid out, beside that of
 a page without content: the median of some navigations, each in a browser of its own without a network.
@@ -11,6 +11,7 @@ import shutil
 import statistics
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import swsdask as sws
@@ -18,8 +19,16 @@ from tests.bench.data import Data, Shape
 from tests.bench.table import Row
 from tests.browser.chromium import CHROMIUM, POLICY
 
-SYSTEMS = (5, 300, 1000)
 ROWS = 5_000
+PAGES: dict[str, tuple[int, Shape, tuple[str, ...]]] = {
+    "5 systems, 500 queries": (5, Shape(ROWS), ()),
+    "300 systems, 500 queries": (300, Shape(ROWS), ()),
+    "1,000 systems, 500 queries": (1000, Shape(ROWS), ()),
+    "2 systems, 100,000 queries": (2, Shape(ROWS, n_queries=100_000, n_occurrences=100_000), ()),
+    "2 systems, 1,000 talkers": (2, Shape(ROWS), ("talker",)),
+}
+"""How many systems, of what, and the conditions of each report."""
+
 NAVIGATIONS = 5
 TIMED = '<script>addEventListener("load", () => { document.title = performance.now(); });</script>'
 
@@ -29,14 +38,14 @@ def rows(data: Data) -> Iterator[Row]:
     folder = data.folder / "pages"
     folder.mkdir()
     empty = "<!doctype html><title>nothing</title><body></body>"
-    for n_systems in SYSTEMS:
-        archive = data.written(f"{n_systems}-systems", Shape(data.rows(ROWS)), n_systems)
-        result = sws.score(archive.url)
+    for of, (n_systems, shape, by) in PAGES.items():
+        archive = data.written(f"page-{n_systems}", replace(shape, rows=data.rows(shape.rows)), n_systems)
+        result = sws.score(archive.url, by=by)
         archive.remove()
         sws.report(result, folder / "report.html")
         page = (folder / "report.html").read_text(encoding="utf-8")
         size = len(page.encode()) / 1e6
-        what = f"the report of {n_systems:,} systems, 500 queries"
+        what = f"the report of {of}"
         yield Row(what, size, "10 MB", 10.0, size / 10, unit="MB", most=1.0)
         if CHROMIUM is not None:
             nothing = statistics.median(_opened(empty, folder) for _ in range(NAVIGATIONS))
