@@ -145,7 +145,7 @@ def _fitting(measures: Iterable[str], n_rows: int, found: Board) -> list[str]:
 
 
 def _left_out(every: Mapping[str, Collection[str]], shown: Mapping[str, Collection[str]]) -> list[str]:
-    """What is shown of that of which not all is, such as "the first 2 of 3 systems"."""
+    """Phrases for all that is not shown as a whole, such as "the first 2 of 3 systems"."""
     return [
         f"{'' if things == 'measures' else 'the first '}{len(shown[things]):,} of {len(names):,} {things}"
         for things, names in every.items()
