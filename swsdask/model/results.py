@@ -311,10 +311,9 @@ class Result(Figures, Tables):
         ]
         limits = ((found.systems, MOST_LINES, "systems"), (found.conditions, MOST_TABLES, "conditions"))
         left_out = [f"{most} of {len(every):,} {things}" for every, most, things in limits if len(every) > most]
-        more = (
-            [f"<p>{' and '.join(left_out)}; <code>leaderboard(condition=...)</code> has all.</p>"] if left_out else []
-        )
-        return "".join([*tables, *more, f"<p><code>{HTML.plain(str(self.manifest.get('signature')))}</code></p>"])
+        if left_out:
+            tables.append(f"<p>{' and '.join(left_out)}; <code>leaderboard(condition=...)</code> has all.</p>")
+        return "".join([*tables, f"<p><code>{HTML.plain(str(self.manifest.get('signature')))}</code></p>"])
 
     def _tables(self, markup: Markup, measures: str | Iterable[str] | None, condition: str | None) -> Iterator[str]:
         """The leaderboard of a condition in a markup, or those of all, under their names if there are several."""

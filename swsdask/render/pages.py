@@ -108,7 +108,7 @@ def drawn(found: Board, condition: str) -> tuple[str, ...]:
 
 
 MOST_NUMBERS = 300_000
-"""The maximum number of per-query numbers on a page, so that it opens quickly."""
+"""The maximum number of numbers in the table of queries, and in that of conditions, so that a page opens quickly."""
 
 
 def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
@@ -118,7 +118,7 @@ def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
     """
     if len(found.conditions) < 2:
         return None, []
-    measures = _fitting(found.measures, len(found.conditions), found)
+    measures = _with_room(found.measures, len(found.conditions), found)
     systems = found.systems[: max(1, MOST_NUMBERS // (len(measures) * len(found.conditions)))]
     conditions = found.conditions[: max(1, MOST_NUMBERS // (len(measures) * len(systems)))]
     cube = {
@@ -136,7 +136,7 @@ def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
     return cube, _left_out(every, {"systems": systems, "measures": measures, "conditions": conditions})
 
 
-def _fitting(measures: Iterable[str], n_rows: int, found: Board) -> list[str]:
+def _with_room(measures: Iterable[str], n_rows: int, found: Board) -> list[str]:
     """The measures of a table of one system: all, or, where there is no room for so many, the one that ranks."""
     names = [*measures]
     if len(names) * n_rows > MOST_NUMBERS:
@@ -171,8 +171,8 @@ def by_query(
         own = _rows_by_query(scores.among([system]), found)
         every |= dict.fromkeys(distinct(own["measure"]))
         more_queries = queries | dict.fromkeys(distinct(own["query"]))
-        if not kept and len(fitting := _fitting(every, len(more_queries), found)) < len(every):
-            only = fitting
+        if not kept and len(those := _with_room(every, len(more_queries), found)) < len(every):
+            only = those
         more_names = only or [*every]
         if kept and len(more_names) * len(more_queries) * (len(kept) + 1) > MOST_NUMBERS:
             break

@@ -14,7 +14,7 @@ import swsdask as sws
 from swsdask.model.results import Result
 from swsdask.render.html import page
 from tests.browser.chromium import CHROMIUM, POLICY, open_page
-from tests.results import three_systems
+from tests.results import MadeUp, made_up, made_up_result, three_systems
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
 
@@ -251,6 +251,37 @@ def test_a_query_that_costs_much_leads_to_its_row(tmp_path: Path) -> None:
         tmp_path,
     )
     assert found == "true,middling,true"
+
+
+def test_of_very_many_queries_the_one_that_costs_much_is_drawn_alone(tmp_path: Path) -> None:
+    targets = [1] * 10_001
+    result = made_up_result([MadeUp("s", [[1.0]] * 10_000 + [[]], [[0.0]] * 10_001)], targets)
+    found = after(
+        """
+        const link = document.querySelector("#worst-queries a");
+        link.click();
+        const rows = document.querySelectorAll("#by-query tbody tr");
+        return [link.dataset.query, rows.length, rows[0].cells[0].textContent, rows[0].className].join();
+        """,
+        tmp_path,
+        result,
+    )
+    assert found == "q10000,1,q10000,found"
+
+
+def test_of_many_conditions_bars_are_drawn_of_the_first(tmp_path: Path) -> None:
+    targets = [3, 2]
+    result = made_up_result([made_up("s", 1.0, targets, 1)], targets, {f"part={k}": [k % 2] for k in range(30)})
+    found = after(
+        """
+        const section = document.getElementById("by-condition");
+        return [section.querySelectorAll(".bars-of-measure figure").length, section.querySelectorAll("tbody tr").length,
+          section.querySelector(".key").textContent].join("; ");
+        """,
+        tmp_path,
+        result,
+    )
+    assert found == "24; 31; Shown: the first 24 of 31 conditions; the table has all."
 
 
 def test_systems_are_found_by_name_and_pinned_by_number(tmp_path: Path) -> None:
