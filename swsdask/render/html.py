@@ -39,11 +39,11 @@ BARS = ("stwv", "otwv", "mtwv", "atwv")
 MOST_MEASURED = 100
 """The maximum number of systems in the table of all measures."""
 
-MOST_SECTIONS = 40
-"""The maximum number of conditions that have sections of their own: the first ones."""
+MOST_PLACES = 960
+"""The maximum number of lines of leaderboards on a page, over the sections of all conditions but the first."""
 
-MOST_PLACES = 1000
-"""The maximum number of lines of leaderboards on a page, over all sections but the first one."""
+_BESIDE = 32
+"""What a section has beside its leaderboard, in lines of it."""
 
 _BAR_WIDTH = 140
 
@@ -70,7 +70,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
     whole = result.board
-    found = whole.of_first(max(1, min(MOST_SECTIONS, MOST_PLACES // max(1, len(whole.systems)))))
+    found = whole.of_first(max(1, MOST_PLACES // (_BESIDE + len(whole.systems))))
     shown = dict.fromkeys(system for condition in found.conditions for system in drawn(found, condition))
     curves = rows_with(result.curve_rows.among(shown), condition=found.conditions)
     plots = figures(curves, found)

@@ -114,16 +114,19 @@ MOST_NUMBERS = 300_000
 def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
     """All numbers over all queries, and what was left out for lack of room, as `by_query`.
 
-    The numbers are None if there is only one condition.
+    Where there is no room for all measures of all systems, those of the leaderboard are shown, or the ranking measure
+    alone, of the first systems. The numbers are None if there is only one condition.
     """
     if len(found.conditions) < 2:
         return None, []
-    measures = _with_room(found.measures, len(found.conditions), found)
+    leading = [_leading(found.measures, found)]
+    room = MOST_NUMBERS // (len(found.systems) * len(found.conditions))
+    measures = next((each for each in (found.measures, found.columns) if 0 < len(each) <= room), leading)
     systems = found.systems[: max(1, MOST_NUMBERS // (len(measures) * len(found.conditions)))]
     conditions = found.conditions[: max(1, MOST_NUMBERS // (len(measures) * len(systems)))]
     cube = {
         "systems": list(systems),
-        "measures": measures,
+        "measures": list(measures),
         "rows": list(conditions),
         "values": {
             measure: [
@@ -136,12 +139,10 @@ def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
     return cube, _left_out(every, {"systems": systems, "measures": measures, "conditions": conditions})
 
 
-def _with_room(measures: Iterable[str], n_rows: int, found: Board) -> list[str]:
-    """The measures of a table of one system: all, or, where there is no room for so many, the one that ranks."""
+def _leading(measures: Iterable[str], found: Board) -> str:
+    """The measure that ranks systems, or the first one if none of those that rank is there."""
     names = [*measures]
-    if len(names) * n_rows > MOST_NUMBERS:
-        return [next((name for name in found.by if name in names), names[0])]
-    return names
+    return next((name for name in found.by if name in names), names[0])
 
 
 def _left_out(every: Mapping[str, Collection[str]], shown: Mapping[str, Collection[str]]) -> list[str]:
@@ -171,8 +172,8 @@ def by_query(
         own = _rows_by_query(scores.among([system]), found)
         every |= dict.fromkeys(distinct(own["measure"]))
         more_queries = queries | dict.fromkeys(distinct(own["query"]))
-        if not kept and len(those := _with_room(every, len(more_queries), found)) < len(every):
-            only = those
+        if not kept and len(every) * len(more_queries) > MOST_NUMBERS:
+            only = [_leading(every, found)]
         more_names = only or [*every]
         if kept and len(more_names) * len(more_queries) * (len(kept) + 1) > MOST_NUMBERS:
             break

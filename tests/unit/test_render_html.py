@@ -319,16 +319,23 @@ def test_of_many_conditions_the_first_have_sections_and_the_table_has_as_many_as
     whole = Page(page(result)).data()["by_condition"]
     assert (whole["rows"], whole["systems"]) == (list(found.conditions), list(found.systems))
 
-    monkeypatch.setattr(html, "MOST_PLACES", 3 * len(systems))
-    monkeypatch.setattr(cubes, "MOST_NUMBERS", len(found.measures) * len(found.conditions))
+    monkeypatch.setattr(html, "MOST_PLACES", 3 * (32 + len(systems)))
+    monkeypatch.setattr(cubes, "MOST_NUMBERS", len(systems) * len(found.columns) * len(found.conditions))
     seen = Page(page(result))
     titles = [a["data-condition"] for tag, a in seen.elements if tag == "div" and "data-condition" in a]
     assert titles == ["0", "1", "2"]
     assert any("The first 3 of 10 conditions have sections above." in text for text in seen.text)
     cube = seen.data()["by_condition"]
-    assert (cube["rows"], cube["systems"]) == (whole["rows"], whole["systems"][:1])
-    assert cube["values"] == {name: lines[:1] for name, lines in whole["values"].items()}
-    assert any("This table shows the first 1 of 2 systems; scores.parquet" in text for text in seen.text)
+    assert (cube["rows"], cube["systems"]) == (whole["rows"], whole["systems"])
+    assert cube["values"] == {name: whole["values"][name] for name in found.columns}
+    left_out = f"This table shows {len(found.columns)} of {len(found.measures)} measures; scores.parquet"
+    assert any(left_out in text for text in seen.text)
+
+    monkeypatch.setattr(cubes, "MOST_NUMBERS", len(found.conditions))
+    seen = Page(page(result))
+    cube = seen.data()["by_condition"]
+    assert cube["values"] == {"atwv": whole["values"]["atwv"][:1]}
+    assert any("This table shows the first 1 of 2 systems and 1 of " in text for text in seen.text)
 
     monkeypatch.setattr(cubes, "MOST_NUMBERS", 4)
     cube = Page(page(result)).data()["by_condition"]
