@@ -43,7 +43,7 @@ MOST_PLACES = 960
 """The maximum number of lines of leaderboards on a page, over the sections of all conditions but the first."""
 
 _BESIDE = 32
-"""What a section has beside its leaderboard, in lines of it."""
+"""The size of all else in a section, in lines of its leaderboard."""
 
 _BAR_WIDTH = 140
 
