@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import get_args
 
 from swsdask.api.discovery_inputs import corpus_files
 from swsdask.api.opening import check_place, given_tables, judged_files, layers_of, reference_files
@@ -27,7 +28,7 @@ from swsdask.formats.find import Format, find_reference
 from swsdask.formats.in_memory import Judged, Table
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.discovery import Definition
-from swsdask.model.errors import Problems, SettingsError
+from swsdask.model.errors import Problems, SettingsError, check_choice
 from swsdask.model.layers import Layers, build_settings, load_preset
 from swsdask.places.reading import Location, locations, readable
 
@@ -358,6 +359,7 @@ def validate(
     >>> report.files[-1].counts["rows"]
     131
     """
+    check_choice("definition", definition, get_args(Definition))
     given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: readable(place) for role, place in given.items() if place is not None}
     corpus = corpus_files(named) if named else None

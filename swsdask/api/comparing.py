@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, get_args
 
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score
@@ -13,9 +14,9 @@ from swsdask.api.scoring import score_observed
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.runs.encoding import read_encoding
-from swsdask.measures.names import as_names
-from swsdask.model.comparison import Comparison, Errors, Resampling
-from swsdask.model.errors import SettingsError
+from swsdask.measures.names import as_names, requested_names
+from swsdask.model.comparison import Adjustment, Comparison, Drawn, Errors, Interval, Resampling
+from swsdask.model.errors import SettingsError, check_choice
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
 from swsdask.model.tables import LateImport
@@ -90,12 +91,12 @@ def compare(
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
-    resample: Literal["queries", "documents"] = "queries",
+    resample: Drawn = "queries",
     seed: int = 0,
     replicates: int | None = None,
     level: float = 0.95,
-    interval: Literal["percentile", "bca"] = "percentile",
-    adjust: Literal["holm", "max-t"] = "holm",
+    interval: Interval = "percentile",
+    adjust: Adjustment = "holm",
     fail_if: str | Iterable[str] = (),
     executor: Executor | str | None = None,
     progress: Progress | None = None,
@@ -179,7 +180,7 @@ def compare(
     how = Resampling(seed, replicates, level, interval, adjust, resample)
     _check(how, pair, baseline)
     gates = _gates(fail_if, pair, baseline)
-    names, _ = with_points(as_names(measures), EvaluationSettings())
+    names, _ = with_points(requested_names(measures), EvaluationSettings())
     if gates:
         names = list(dict.fromkeys([*(names or ()), *(gate.measure for gate in gates)]))
     if not isinstance(source, Result | Evaluation) and is_result(source):
@@ -223,14 +224,19 @@ def compare(
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:
-    if not 0 <= how.seed < 2**64:
-        raise SettingsError(f"seed is {how.seed}; expected a whole number from 0 to 2^64 - 1.")
-    if how.replicates < 1:
-        raise SettingsError(f"replicates is {how.replicates}; expected 1 or more.")
-    if not 0 < how.level < 1:
-        raise SettingsError(f"level is {how.level}; expected a number between 0 and 1, such as 0.95.")
+    if not (isinstance(how.seed, Integral) and 0 <= how.seed < 2**64):
+        raise SettingsError(f"seed is {how.seed!r}; expected a whole number from 0 to 2^64 - 1.")
+    if not (isinstance(how.replicates, Integral) and how.replicates >= 1):
+        raise SettingsError(f"replicates is {how.replicates!r}; expected a whole number, 1 or more.")
+    if not (isinstance(how.level, Real) and 0 < how.level < 1):
+        raise SettingsError(f"level is {how.level!r}; expected a number between 0 and 1, such as 0.95.")
+    check_choice("interval", how.interval, get_args(Interval))
+    check_choice("adjust", how.adjust, get_args(Adjustment))
+    check_choice("resample", how.resample, get_args(Drawn))
     if how.resample == "documents" and how.interval == "bca":
         raise SettingsError("BCa intervals leave out one query at a time: where documents are drawn, take percentile.")
+    if pair is not None and (isinstance(pair, str) or len(pair) != 2):
+        raise SettingsError(f"pair is {pair!r}; expected the names of two systems.")
     if pair is not None and baseline is not None:
         raise SettingsError("Give two systems or a baseline, not both.")
 

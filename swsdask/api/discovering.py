@@ -17,7 +17,7 @@ from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_n
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusTables
-from swsdask.measures.names import as_names
+from swsdask.measures.names import as_names, requested_names
 from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Note, Result, note_lines
@@ -113,7 +113,7 @@ def discover(
     """
     began = time.time()
     progress = progress or Unseen()
-    requested = as_names(measures)
+    requested = requested_names(measures)
     corpus_files = _corpus_files(phones, words, split, folds, within, speakers)
     inputs = discovery_inputs(classes, archive, corpus_files, verify=verify)
     settled = inputs.settled(discovery_layers(definition, n_folds, settings))

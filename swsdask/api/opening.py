@@ -331,7 +331,10 @@ def layers_of(
     preset: str | None, compat: str | None, explicit: Mapping[str, object] | None, *, judged: bool = False
 ) -> Layers:
     """The given layers of settings. Raises `SettingsError` for an unknown preset."""
-    return Layers(load_preset(preset) if preset else None, compat, explicit or {}, judged)
+    if explicit is not None and not isinstance(explicit, Mapping):
+        kind = type(explicit).__name__
+        raise SettingsError(f"settings: expected a dictionary shaped as a settings file; found the type {kind}.")
+    return Layers(None if preset is None else load_preset(preset), compat, explicit or {}, judged)
 
 
 def check_place(source: object) -> None:

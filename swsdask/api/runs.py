@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from glob import glob
+from numbers import Number
 
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import KnownSources
@@ -24,7 +25,7 @@ from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
-from swsdask.model.errors import SettingsError, choices
+from swsdask.model.errors import SettingsError, choices, cut
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.places.reading import Location, is_local, readable
@@ -99,11 +100,18 @@ def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
     if is_table(runs) or are_scores(runs) or is_uncomputed(runs):
         return [("run", None, runs)]
     if isinstance(runs, Mapping):
-        return [(f"run {system}", system, run) for system, run in runs.items()]
+        return [(f"run {name}", name, run) for name, run in zip(map(system_name, runs), runs.values(), strict=True)]
     several = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike) else [runs]
     if is_table(several):
         return [("run", None, several)]
     return [(f"run {number}", None, run) for number, run in enumerate(several, 1)]
+
+
+def system_name(key: object) -> str:
+    """The name of a system that runs are given by: text, or a number such as a seed."""
+    if isinstance(key, bool) or not isinstance(key, str | Number) or key == "":
+        raise SettingsError(f"runs: expected the name of a system; found {cut(repr(key))}.")
+    return str(key)
 
 
 def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableRun]) -> list[str]:

@@ -25,7 +25,7 @@ from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.measure import Measure
-from swsdask.measures.names import as_names
+from swsdask.measures.names import as_names, check_some
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import LISTED, SettingsError, counted, listed
 from swsdask.model.resources import ProcessingLoadSettings, Resources
@@ -362,6 +362,7 @@ def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None,
     user-defined measure with the name of another.
     """
     given = None if measures is None else [measures] if isinstance(measures, str | Measure) else list(measures)
+    check_some(given)
     own = [each for each in given or () if not isinstance(each, str)]
     names, evaluation = with_points(
         None if given is None else [each for each in given if isinstance(each, str)], settings.evaluation

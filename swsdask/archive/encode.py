@@ -289,7 +289,10 @@ class Tally:
         if settings.unknown_documents == "error":
             remedy = "Correct the id, or set unknown_documents=outside."
             if WITHOUT_TIMES in self.header.attributes:
-                remedy += " A collection of judged documents grows with runs that are ingested."
+                remedy = (
+                    "The collection has the judged documents and those of the runs that are given to open() as "
+                    "collection, or ingested. Give this run there too: its other documents count as not relevant."
+                )
             _note(self.unknown_documents, "a document of the reference", remedy, problems)
 
 

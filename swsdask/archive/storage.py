@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from swsdask.archive import local
 from swsdask.model.errors import ArchiveError, without_secrets
+from swsdask.model.limits import shortage
 from swsdask.places.reading import file_system, local_path
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ class Storage:
     def _opened(self) -> tuple[AbstractFileSystem, str]:
         try:
             filesystem, root = file_system(self.url, **self.options)
-        except (ValueError, ImportError) as error:
+        except Exception as error:
+            if (short := shortage(error, self.url)) is not None:
+                raise short from None
             raise ArchiveError(f"{self.url}: cannot be opened: {error}") from None
         return filesystem, root.rstrip("/")
 

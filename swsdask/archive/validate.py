@@ -18,6 +18,7 @@ from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import (
     RUNS,
+    TABLES,
     AnyFormat,
     Format,
     ReferenceFiles,
@@ -30,16 +31,19 @@ from swsdask.formats.find import (
     reference_candidates,
     runs_in,
     sniff,
+    table_kind,
     tables_in,
 )
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.table import (
+    holds_judgments_alone,
     read_documents,
     read_judgments,
     read_occurrences,
     read_query_table,
 )
+from swsdask.formats.runs.lines import CTM, has_scores
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.resources import read_resources
 from swsdask.model.errors import InputError, Problem, Problems, counted
@@ -186,7 +190,7 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
     found: AnyFormat | None = role
     counts: dict[str, int] = {}
     with noted(problems):
-        found = role or sniff(file)
+        found = role or _format_alone(file)
         match found:
             case Format.ECF:
                 counts = _of_excerpts(read_ecf(file, problems))
@@ -214,6 +218,17 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
             case _:
                 counts = _check_run(file, known, problems)
     return CheckedFile(file, found, counts)
+
+
+def _format_alone(file: str) -> AnyFormat:
+    """The format of a file that is given without a role.
+
+    Names tell tables of a reference. Judgments in a table have no scores, nor has a CTM that is a reference.
+    """
+    found = sniff(file)
+    if found in TABLES:
+        return table_kind(file) or (Format.QRELS if holds_judgments_alone(file, found) else found)
+    return Format.RTTM if found is CTM and not has_scores(file) else found
 
 
 def _of_excerpts(excerpts: pa.Table) -> dict[str, int]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import resource
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, NoReturn, TextIO, cast
 
 import click
@@ -89,6 +91,16 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the arguments. The version and the help are printed here; see `invoke`."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except BrokenPipeError:
+            _nobody_reads()
+            raise click.exceptions.Exit(0) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. That its output is not read to the end (`| head`) is no error."""
         try:
@@ -134,12 +146,18 @@ class _Visible:
 
 @contextmanager
 def _streams() -> Iterator[None]:
-    """Standard streams whose text is visible; those that are closed become ones that nobody reads."""
+    """Standard streams whose text is visible; those that are closed become ones that nobody reads.
+
+    A character that the encoding of a stream lacks is escaped too.
+    """
     with ExitStack() as opened:
         out, err = (
             stream or opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
             for stream in (sys.stdout, sys.stderr)
         )
+        if isinstance(out, TextIOWrapper) and out.errors == "strict":
+            out.reconfigure(errors="backslashreplace")
+            opened.callback(out.reconfigure, errors="strict")
         with redirect_stdout(cast(TextIO, _Visible(out))), redirect_stderr(cast(TextIO, _Visible(err))):
             yield
 
@@ -172,6 +190,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _call(arguments: list[str] | None) -> None:
     check_addresses(_ADDRESSES, "any command")
+    _refuse_empty(sys.argv[1:] if arguments is None else arguments)
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
         sys.stdout.flush()
@@ -179,6 +198,18 @@ def _call(arguments: list[str] | None) -> None:
         if (ended := ended_by(error)) is None:
             raise
         raise ended from None
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Raise `click.UsageError` for an argument without a character, as a variable of the shell that is not set makes.
+
+    It would be taken for the working directory, or for an option that is not given.
+    """
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if argument == "" or re.fullmatch("--[a-z-]+=", argument):
+            option = argument or before
+            where = f"{option.rstrip('=')}: the value is" if option.startswith("--") else "An argument is"
+            raise click.UsageError(f"{where} empty. Is a variable of the shell not set? Leave it out, or give one.")
 
 
 def _run(arguments: list[str] | None) -> None:

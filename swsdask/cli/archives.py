@@ -21,6 +21,7 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
+from swsdask.render.console import standard_console
 
 
 @click.command("ingest")
@@ -225,7 +226,6 @@ def bench(archive: str, measures: list[str] | None, engine: EngineOptions, form:
         click.echo(json.dumps(found.to_arrow().to_pylist()))
         return
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -243,7 +243,7 @@ def bench(archive: str, measures: list[str] | None, engine: EngineOptions, form:
         )
     of = f"{counted(found.systems, 'systems')}, {counted(found.rows, 'detections')}, {found.file_size / 1e6:,.1f} MB"
     click.echo(f"{of}, {counted(found.workers, 'workers')}")
-    Console(highlight=False).print(table)
+    standard_console(80).print(table)
     more = [workers for workers in MORE_WORKERS if workers > found.workers]
     estimates = ", ".join(f"{found.seconds_with(workers):.2f} s with {workers}" for workers in more)
     click.echo(

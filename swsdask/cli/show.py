@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 
 import click
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from swsdask.archive.discovery import open_discovery
@@ -20,6 +18,7 @@ from swsdask.model.layers import KEPT_NONE
 from swsdask.model.tables import records_as
 from swsdask.model.trials import given_score
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.render.console import standard_console
 
 MOST_LEVELS = 8
 """The number of conditions of a key that are listed."""
@@ -101,8 +100,7 @@ def _show_difference(archive: str, one: int, other: int) -> None:
 
 
 def _print(table: Table) -> None:
-    width = None if sys.stdout.isatty() else 160
-    Console(width=width, highlight=False, markup=False).print(table)
+    standard_console(160).print(table)
 
 
 def _show_detections(archive: str, version: int | None, form: str) -> None:

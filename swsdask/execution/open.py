@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 from pydantic import Field, TypeAdapter, ValidationError
 
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
-from swsdask.model.errors import ClusterError, ResourceError, SettingsError
-from swsdask.model.layers import conf_directory, settings_of
+from swsdask.model.errors import ClusterError, ResourceError, SettingsError, cut
+from swsdask.model.layers import build_settings, conf_directory, settings_of
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.places.reading import read_small
 from swsdask.places.writing import temporary_folder
@@ -196,6 +196,8 @@ def engine_of(settings: Settings, given: Executor | str | None) -> EngineSetting
     """Return the settings of the executor that is to be opened, whose name may be `given`; None: an executor is."""
     if given is None or isinstance(given, str):
         return settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
+    if not hasattr(given, "map_reduce"):
+        raise SettingsError(f"expected an executor, its name or its file; found {cut(repr(given))}.")
     return None
 
 
@@ -234,7 +236,8 @@ def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterat
     >>> result.manifest["run"]["executor"]
     'ThreadExecutor'
     """
-    with open_executor(EngineSettings(executor=os.fspath(where), workers=workers)) as executor:
+    settings = build_settings(explicit={"engine": {"executor": os.fspath(where), "workers": workers}})
+    with open_executor(settings.engine) as executor:
         yield executor
 
 

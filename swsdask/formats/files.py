@@ -83,13 +83,18 @@ def _zstd(plain: BinaryIO) -> pa.CompressedInputStream:
     return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd")
 
 
+_FINDERS = "__MACOSX/"
+"""The folder in which macOS puts the attributes of the files of a zip archive."""
+
+
 def _only_member(plain: BinaryIO) -> IO[bytes]:
     """The one file in a zip archive."""
     try:
         archive = zipfile.ZipFile(plain)
     except zipfile.BadZipFile:
         raise EOFError("no central directory") from None
-    members = [each.filename for each in archive.infolist() if not each.is_dir()]
+    every = [each.filename for each in archive.infolist() if not each.is_dir()]
+    members = [name for name in every if not name.startswith(_FINDERS)]
     if "xl/workbook.xml" in members:
         raise FormatError("a zip archive of one file", "an Excel workbook", "Save the sheet as CSV.")
     if len(members) != 1:

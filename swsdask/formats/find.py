@@ -145,13 +145,16 @@ _FOREIGN = {
     "a JSON array": rb"\s*\[\s*[\[{]",
 }
 """Tables that are not read, and how they begin."""
+_TAR_MARK_AT = 257
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
 _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
 
 
-def sniff(url: str, otherwise: Format | None = None) -> AnyFormat:
+def sniff(url: str, otherwise: Format | None = None, expected: Collection[AnyFormat] = ()) -> AnyFormat:
     """Return the format of a file, `otherwise` where it is not recognised.
+
+    Of several formats of lines that it may have, it is the one that its name indicates, else one that is `expected`.
 
     Raises `InputError` if it is not recognised and there is no other, and what `open_bytes` raises.
     """
@@ -167,7 +170,8 @@ def sniff(url: str, otherwise: Format | None = None) -> AnyFormat:
     text = head.decode("utf-16" if head.startswith(_UTF_16_MARKS) else "utf-8-sig", "backslashreplace")
     if text.lstrip().startswith("<"):
         return _xml_format(url)
-    found = _text_format(text) or format_of_name(url) or otherwise
+    by_name = format_of_name(url)
+    found = _text_format(text, (by_name, *expected)) or by_name or otherwise
     if found is None:
         raise InputError(_unrecognised(url, head, text))
     return found
@@ -178,6 +182,9 @@ def _unrecognised(url: str, head: bytes, text: str) -> Problem:
     for foreign, begin in _FOREIGN.items():
         if re.match(begin, head):
             return Problem(url, None, expected, foreign, "Write the table as Parquet, CSV or JSON lines.")
+    if head[_TAR_MARK_AT:].startswith(b"ustar"):
+        remedy = "Unpack it, or name a member of a .tar or .tar.gz: tar://MEMBER::FILE."
+        return Problem(url, None, expected, "a tar archive", remedy)
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1)]
     number, first = next(((n, line) for n, line in lines if line and not line.startswith(("#", ";;"))), lines[0])
     header = "A table needs a header line with the names of its columns, separated by commas or tabs"
@@ -186,7 +193,7 @@ def _unrecognised(url: str, head: bytes, text: str) -> Problem:
 
 def expect(url: str, *formats: AnyFormat, otherwise: Format | None = None) -> AnyFormat:
     """Return the format of a file if it is one of `formats`. Raises `InputError` if not, and as `sniff` does."""
-    found = sniff(url, otherwise)
+    found = sniff(url, otherwise, formats)
     if found in formats:
         return found
     expected = _ANY_RUN if formats == RUNS else " or ".join(wanted.value for wanted in formats)
@@ -209,8 +216,11 @@ def _xml_format(url: str) -> Format:
     return ROOTS[root.path[0]]
 
 
-def _text_format(text: str) -> AnyFormat | None:
-    """The format by the first line that is neither blank nor a comment; folds also by the empty line between them."""
+def _text_format(text: str, preferred: Sequence[AnyFormat | None]) -> AnyFormat | None:
+    """The format by the first line that is neither blank nor a comment; folds also by the empty line between them.
+
+    A line may fit several formats of `LINE_FORMATS`: those that are `preferred` come first, in that order.
+    """
     if _RESOURCES.match(text):
         return Format.RESOURCES
     text = text if "\n" in text else text.replace("\r", "\n")
@@ -228,9 +238,9 @@ def _text_format(text: str) -> AnyFormat | None:
         return Format.RTTM
     if names_columns(first):
         return Format.TABLE
-    run = next((kind for kind in LINE_FORMATS if kind.recognises(first)), None)
-    if run is not None:
-        return run
+    fitting = [kind for kind in LINE_FORMATS if kind.recognises(first)]
+    if fitting:
+        return next((kind for kind in preferred if kind in fitting), fitting[0])
     if fields[0] == "Class":
         return Format.CLASSES
     if len(fields) in (3, 4) and is_number(fields[1]) and is_number(fields[2]):
@@ -254,6 +264,11 @@ ENDING = "resources.toml"
 _APART = re.compile(r"\.|readme\b|.*\.md$", re.IGNORECASE)
 _KINDS = (Format.ECF, Format.RTTM, Format.QUERIES)
 _OPTIONS = "or name the three files with --ecf, --rttm and --queries"
+_TABLE_KINDS = {
+    "documents": Format.DOCUMENTS,
+    "occurrences": Format.OCCURRENCES,
+    "queries": Format.QUERY_TABLE,
+}
 _TABLE = re.compile(r"(documents|occurrences|queries)\.(?:csv|tsv|jsonl|parquet)", re.IGNORECASE)
 
 
@@ -405,14 +420,17 @@ def find_reference(url: str) -> ReferenceFiles:
     return ReferenceFiles(ecf, rttm, queries)
 
 
+def table_kind(file: str) -> Format | None:
+    """The table of a reference that a file is by its name, if any."""
+    named = _TABLE.fullmatch(COMPRESSED_NAME.sub("", file.rsplit("/", 1)[-1]))
+    return _TABLE_KINDS[named[1].lower()] if named else None
+
+
 def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
     """The tables of documents, occurrences and perhaps queries among some files, by their names; else nothing."""
-    found: dict[str, list[str]] = {"documents": [], "occurrences": [], "queries": []}
-    for file in files:
-        named = _TABLE.fullmatch(COMPRESSED_NAME.sub("", file.rsplit("/", 1)[-1]))
-        if named:
-            found[named[1].lower()].append(file)
-    tables = {kind: candidates for kind, candidates in found.items() if candidates}
+    kinds = {file: table_kind(file) for file in files}
+    found = {name: [file for file in kinds if kinds[file] is kind] for name, kind in _TABLE_KINDS.items()}
+    tables = {name: candidates for name, candidates in found.items() if candidates}
     return tables if {"documents", "occurrences"} <= tables.keys() else {}
 
 
@@ -483,8 +501,9 @@ def _remote_files(url: str) -> list[str]:
     filesystem, path = file_system(url)
     if filesystem.isfile(path):
         raise NotADirectoryError(url)
-    entries = filesystem.ls(path, detail=True)
-    return [filesystem.unstrip_protocol(entry["name"]) for entry in entries if entry["type"] == "file"]
+    _, chain, outer = url.partition("::")
+    files = (entry["name"] for entry in filesystem.ls(path, detail=True) if entry["type"] == "file")
+    return [filesystem.unstrip_protocol(file) + chain + outer for file in files]
 
 
 def resource_places(run: str) -> list[str]:

@@ -108,8 +108,10 @@ def as_arrow(table: Table, name: str) -> pa.Table:
         if not _is_row(row):
             raise _no_table(name, f"a list with {shown(repr(row))}")
     rows = [_row(row) for row in given]
+    # pa.Table.from_pylist takes the keys of the first row alone.
+    names = dict.fromkeys(column for row in rows for column in row)
     try:
-        arrow = pa.Table.from_pylist(rows) if isinstance(table, list) else pa.table(table)
+        arrow = pa.table({n: [row.get(n) for row in rows] for n in names} if isinstance(table, list) else table)
     except (pa.ArrowException, TypeError, ValueError) as error:
         if (short := shortage(error, name)) is not None:
             raise short from error

@@ -149,6 +149,19 @@ def as_names(given: str | Iterable[str] | None) -> list[str] | None:
     return [given] if isinstance(given, str) else None if given is None else list(given)
 
 
+def requested_names(measures: str | Iterable[str] | None) -> list[str] | None:
+    """The names of requested measures as a list; None for all. Raises `SettingsError` if none is named."""
+    names = as_names(measures)
+    check_some(names)
+    return names
+
+
+def check_some(measures: Sequence[object] | None) -> None:
+    """Raise `SettingsError` for a list of measures that has none."""
+    if measures is not None and not measures:
+        raise SettingsError("No measure is named. Name some, or leave measures out for all.")
+
+
 def family_name(measure: str) -> str:
     """`twv@` of `twv@0.5`; a name without a point is itself."""
     family, at, _ = measure.partition("@")

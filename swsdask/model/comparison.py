@@ -60,6 +60,11 @@ bootstrap, of approximate randomization, of the sign test and of Wilcoxon's (NaN
 queries), and that of the bootstrap adjusted for all pairs of the condition and measure."""
 
 
+Interval = Literal["percentile", "bca"]
+Adjustment = Literal["holm", "max-t"]
+Drawn = Literal["queries", "documents"]
+
+
 @dataclass(frozen=True)
 class Resampling:
     """Settings of a comparison: all that it depends on beside the scores.
@@ -71,9 +76,9 @@ class Resampling:
     seed: int = 0
     replicates: int = 10_000
     level: float = 0.95
-    interval: Literal["percentile", "bca"] = "percentile"
-    adjust: Literal["holm", "max-t"] = "holm"
-    resample: Literal["queries", "documents", "folds"] = "queries"
+    interval: Interval = "percentile"
+    adjust: Adjustment = "holm"
+    resample: Drawn | Literal["folds"] = "queries"
 
 
 @dataclass(frozen=True)

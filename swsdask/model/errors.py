@@ -321,6 +321,12 @@ def listed(ids: Sequence[str], most: int = LISTED) -> str:
     return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    """Raise `SettingsError` for an argument that is none of those that are known."""
+    if value not in known:
+        raise SettingsError(f"{name} is {cut(repr(value))}; expected one of {', '.join(known)}.")
+
+
 def choices(known: Iterable[str], instead_of: str) -> str:
     """The names that are known; of more than `LISTED`, those nearest to the one that was given, and how many more."""
     names = list(known)

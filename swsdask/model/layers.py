@@ -159,6 +159,8 @@ def load_preset(name: str) -> TomlTable:
 
     Raises `SettingsError` with the nearest name if there is none such.
     """
+    if not isinstance(name, str):
+        raise SettingsError(f"preset: expected a name, or several joined by commas; found {cut(repr(name))}.")
     return reduce(merge_layers, map(_load_one, name.split(",")))
 
 
@@ -196,8 +198,9 @@ def build_settings(
     """
     explicit = explicit or {}
     layers: list[Mapping[str, object]] = [preset or {}]
-    chosen = compat or _at(explicit, "compat") or _at(preset or {}, "compat") or "none"
-    if chosen in COMPAT_IMPLIES:
+    said = (compat, _at(explicit, "compat"), _at(preset or {}, "compat"))
+    chosen = next((tool for tool in said if tool is not None), "none")
+    if isinstance(chosen, str) and chosen in COMPAT_IMPLIES:
         layers.append({"evaluation": COMPAT_IMPLIES[chosen]})
     no_targets = _at(explicit, "no_targets") or _at(preset or {}, "no_targets")
     if (chosen, no_targets) == ("kwseval", "false_alarms_only"):

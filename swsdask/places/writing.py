@@ -215,7 +215,8 @@ def temporary_folder() -> Iterator[Path]:
     Yields
     ------
     Path
-        The folder. It is removed with all that is in it when the context ends.
+        The folder. It is removed with all that is in it when the context ends in this process; in a process that was
+        forked from it, nothing is.
 
     Examples
     --------
@@ -224,13 +225,14 @@ def temporary_folder() -> Iterator[Path]:
     >>> folder.exists()
     False
     """
-    place = Path(gettempdir())
+    place, owner = Path(gettempdir()), os.getpid()
     _remove_abandoned(place, _TEMPORARY)
     folder, lock = _locked_folder(place, _TEMPORARY)
     try:
         yield folder
     finally:
-        rmtree(folder, ignore_errors=True)
+        if os.getpid() == owner:
+            rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -34,6 +33,7 @@ from swsdask.model.measures import better, describe, signed, written
 from swsdask.model.tables import Row, tables_as, tables_as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
+from swsdask.render.console import standard_console
 from swsdask.render.pages import mark
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
@@ -57,7 +57,7 @@ def print_comparison(found: Comparison, console: Console | None = None) -> None:
     if that is no terminal.
     """
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
+        console = standard_console()
     for condition, measure in found.measures:
         console.print(Text.assemble((condition, "bold"), f"  {describe(measure).heading}"))
         console.print(_intervals(found.intervals_of(condition, measure), measure, found.how.level))
@@ -245,7 +245,7 @@ _SHOWN = {"false_alarm": "FA", "miss": "MISS"}
 def print_errors(found: Errors, console: Console | None = None) -> None:
     """Print the queries of each system; without `console` to stdout, at full width if that is no terminal."""
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
+        console = standard_console()
     lists: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in found.query_table.to_pylist():
         lists[row["system"], row["condition"]].append(row)

@@ -6,7 +6,6 @@ In a terminal the history is a line per system, or a table and a plot of one.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +21,7 @@ from swsdask.model.errors import counted, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
 from swsdask.model.tables import Row
+from swsdask.render.console import standard_console
 from swsdask.render.environment import environment, style
 
 SHOWN_NIGHTS = 60
@@ -313,12 +313,12 @@ def print_history(rows: Rows, measure: str, n_nights: int, console: Console | No
             signed(measure, change),
             _sparkline(_standing(own, n_nights), span),
         )
-    (console or _console()).print(table)
+    (console or standard_console()).print(table)
 
 
 def print_system(rows: Rows, measure: str, n_nights: int, console: Console | None = None) -> None:
     """Print a row for every night that scored a system, and a plot over all nights."""
-    console = console or _console()
+    console = console or standard_console()
     table = Table("Night", "Date", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(describe(measure).heading, justify="right")
     table.add_column("Change", justify="right")
@@ -380,7 +380,3 @@ def _place(value: float, low: float, high: float, steps: int) -> int:
     if not math.isfinite(value):
         return -1
     return min(int((value - low) / ((high - low) or 1.0) * steps), steps - 1)
-
-
-def _console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)

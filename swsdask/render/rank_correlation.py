@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
+from swsdask.render.console import standard_console
 from swsdask.render.environment import environment, style
 from swsdask.render.pages import mark
 
@@ -44,7 +44,7 @@ def print_rank_correlation(found: RankCorrelation, scores: Board, console: Conso
     unless stdout is a terminal.
     """
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False, markup=False, emoji=False)
+        console = standard_console()
     headings = distinct_headings(found.measures)
     who = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("", "Measure", "Best", "Winner"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
@@ -19,6 +18,7 @@ from swsdask.model.results import GapStudy
 from swsdask.model.tables import Row, as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
+from swsdask.render.console import standard_console
 from swsdask.render.environment import environment, style
 
 _INTERVAL_WIDTH, _INTERVAL_ROW, _INTERVAL_LEFT, _INTERVAL_TOP = 760, 30, 280, 26
@@ -37,7 +37,7 @@ _WORDS = {
 def print_interval_study(study: CoverageStudy, console: Console | None = None) -> None:
     """Print the table; without `console` to stdout."""
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False, emoji=False)
+        console = standard_console(120)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("Measure", "Interval or test", "Should be", "Is", "95 %\nfrom", "\nto"):
         table.add_column(heading, justify="left" if not table.columns or len(table.columns) == 1 else "right")
@@ -173,7 +173,7 @@ def gap_numbers(study: GapStudy) -> list[Row]:
 def print_gap_study(study: GapStudy, console: Console | None = None) -> None:
     """Print the table of functions; without `console` to stdout."""
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False, emoji=False)
+        console = standard_console(120)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("", "Penalty function", "Median tau", "Lowest", "Highest", "Range", "Best in"):
         table.add_column(heading, justify="left" if heading == "Penalty function" else "right")

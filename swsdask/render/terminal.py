@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 
 from rich import box
@@ -18,6 +16,7 @@ from swsdask.model.errors import counted
 from swsdask.model.leaderboard import FACTS, MOST_TABLES, Board, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
+from swsdask.render.console import FULL_WIDTH, standard_console
 from swsdask.render.discovery import Scores, as_printed
 
 LEAST_SHOWN = 5
@@ -25,8 +24,6 @@ LEAST_SHOWN = 5
 
 _AROUND = 8
 """Lines of a screen beside those of systems, for each table: headings, a condition, the files that were written."""
-
-_UNBOUNDED = 10_000
 
 _WIDEST_NAME = 40
 """Columns of the terminal, beyond which the name of a system is folded."""
@@ -45,8 +42,7 @@ def print_leaderboard(
     is set; `wide`: in any case.
     """
     if console is None:
-        bounded = (sys.stdout.isatty() or "COLUMNS" in os.environ) and not wide
-        console = Console(width=None if bounded else _UNBOUNDED, highlight=False, markup=False, emoji=False)
+        console = standard_console(wide=wide)
     found = result.board
     if console.is_terminal and top is None:
         found = found.of_first(MOST_TABLES)
@@ -98,7 +94,7 @@ def _print_condition(
         top = max(LEAST_SHOWN, room // max(1, len(parts)) - _AROUND)
     systems = ranked[:top]
     for columns in parts:
-        console.print(_table(found, condition, systems, columns, unbounded=console.width >= _UNBOUNDED))
+        console.print(_table(found, condition, systems, columns, unbounded=console.width >= FULL_WIDTH))
     if len(systems) < len(ranked):
         console.print(f"{len(systems)} of {counted(len(ranked), 'systems')}; --top {len(ranked)} shows all.")
 
@@ -107,12 +103,12 @@ def _parts(
     console: Console, found: Board, condition: str, systems: Sequence[str], groups: Sequence[Sequence[str]]
 ) -> list[list[str]]:
     """The columns of the tables that `groups` need: groups side by side as far as the console is wide."""
-    if console.width >= _UNBOUNDED:  # To measure the tables would take longer than to print them.
+    if console.width >= FULL_WIDTH:  # To measure the tables would take longer than to print them.
         return [[measure for group in groups for measure in group]]
     parts: list[list[str]] = [[]]
     for group in groups:
         wider = _table(found, condition, systems, [*parts[-1], *group])
-        width = Measurement.get(console, console.options.update(width=_UNBOUNDED), wider).maximum
+        width = Measurement.get(console, console.options.update(width=FULL_WIDTH), wider).maximum
         if parts[-1] and width > console.width:
             parts.append([*group])
         else:
@@ -153,7 +149,7 @@ def print_discovery(result: Result, console: Console | None = None) -> None:
     Without `console` it is printed to stdout, in full width unless stdout is a terminal.
     """
     if console is None:
-        console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False, markup=False, emoji=False)
+        console = standard_console()
     found = Scores.of(result.table)
     for condition in found.conditions:
         n_folds = len(result.manifest["folds"][condition]["names"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import subprocess
 import sys
@@ -24,11 +25,42 @@ def test_a_command_that_is_nearly_right(swsdask: Call) -> None:
     assert "score" in outcome.err
 
 
-def test_output_that_nobody_reads_to_the_end(files: Files) -> None:
-    command = f"{sys.executable} -m swsdask presets | head -c 1; echo ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize(
+    "arguments", ["presets", "score {reference} {run} -q --measures atwv,mtwv", "--version", "--help", "score --help"]
+)
+def test_output_that_nobody_reads_to_the_end(files: Files, arguments: str) -> None:
+    """The reader is gone before anything is written."""
+    given = arguments.format(reference=files.reference, run=files.run)
+    command = f"{sys.executable} -m swsdask {given} | exec 0<&-; echo ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert ended.stdout.endswith("0\n")
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["--preset", ""], ["--measures="], ["--out", ""], [""]])
+def test_an_empty_argument_is_no_value(swsdask: Call, files: Files, arguments: list[str]) -> None:
+    """It would be taken as an option that is not given, or as the working directory."""
+    outcome = swsdask("score", files.reference, files.run, *arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "empty. Is a variable of the shell not set?" in outcome.err
+
+
+def test_names_that_the_encoding_of_the_output_lacks(files: Files) -> None:
+    command = [sys.executable, "-m", "swsdask", "score", files.reference, f"система={files.run}", "-q"]
+    ended = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, check=True)
+    assert rb"\u0441\u0438\u0441\u0442\u0435\u043c\u0430" in ended.stdout
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("0", None), ("1", 20), ("40", 40), ("x", None)])
+def test_the_width_that_the_environment_says(
+    swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch, columns: str, widest: int | None
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = swsdask("score", files.reference, files.run, "-q", "--measures", "atwv,mtwv,otwv").out.splitlines()
+    assert any("ATWV" in line for line in lines)
+    table = [line for line in lines if "─" in line]
+    assert table
+    assert widest is None or max(map(len, table)) <= widest
 
 
 def test_standard_output_may_be_closed() -> None:

@@ -430,6 +430,33 @@ if __name__ == "__main__":
     print(child.exitcode, flush=True)
     {end}
 """
+USED_BY_OTHERS = """
+import multiprocessing
+from multiprocessing.util import Finalize
+from swsdask.execution import fork_server
+
+if __name__ == "__main__":
+    fork_server.start()
+    child = multiprocessing.get_context("fork").Process(target=int)
+    child.start()
+    child.join()
+    child = multiprocessing.get_context("forkserver").Process(target=int)
+    child.start()
+    child.join()
+    with multiprocessing.Manager() as manager:
+        print(child.exitcode, *manager.list([1]))
+"""
+
+
+@pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
+def test_processes_that_others_fork_leave_the_fork_server_alone(tmp_path: Path) -> None:
+    """multiprocessing drops what is to be done at the end in a child, and with it the folder's context."""
+    script = tmp_path / "script.py"
+    script.write_text(USED_BY_OTHERS)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "0 1\n", "")
+
+
 SWEEP = "from swsdask.places.writing import temporary_folder as made\nwith made(): pass"
 
 

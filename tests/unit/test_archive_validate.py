@@ -8,6 +8,7 @@ import pytest
 import swsdask as sws
 from swsdask.archive.validate import CheckedFile, Report, validate
 from swsdask.formats.find import Format, ReferenceFiles
+from swsdask.formats.runs.lines import CTM
 
 ECF = """<ecf>
 <excerpt audio_filename="a.wav" channel="1" tbeg="0" dur="30"/>
@@ -205,6 +206,23 @@ def test_files_that_cannot_be_told_or_read(folder: Path) -> None:
         (None, False),
         (Format.RUN_XML, True),
     ]
+
+
+def test_files_of_a_reference_given_alone(folder: Path) -> None:
+    """Names tell its tables; a CTM without scores is no run."""
+    contents = {
+        "documents.csv": "document,duration\na,60\n",
+        "occurrences.csv": "query,document,start,duration\nK,a,1,1\n",
+        "queries.csv": "query,oov\nK,yes\n",
+        "spoken.ctm": "a 1 1.0 0.4 two\n",
+        "detected.ctm": "a 1 1.0 0.4 two 0.9\n",
+    }
+    for name, content in contents.items():
+        (folder / name).write_text(content)
+    report = validate([str(folder / name) for name in contents])
+    assert report.problems == ()
+    kinds = [Format.DOCUMENTS, Format.OCCURRENCES, Format.QUERY_TABLE, Format.RTTM, CTM]
+    assert [each.format for each in report.files] == kinds
 
 
 def test_folders(folder: Path) -> None:

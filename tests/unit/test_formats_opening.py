@@ -7,6 +7,7 @@ import json
 import lzma
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,11 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from swsdask.archive.storage import Storage
 from swsdask.formats import files
 from swsdask.formats.files import open_bytes
-from swsdask.formats.find import find_runs
+from swsdask.formats.find import find_runs, sniff
 from swsdask.formats.runs.read import read_run
-from swsdask.model.errors import InputError, Problems, SettingsError
+from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
 from tests.bench.cost import cost
 from tests.compression import zstd
 
@@ -122,6 +124,31 @@ def test_zip_archives_with_several_files(tmp_path: Path) -> None:
     assert read(f"zip://b.tsv::{path}") == TEXT[:9]
     assert find_runs([f"zip://*.tsv::{path}"]) == [f"zip://a.tsv::{path}", f"zip://b.tsv::{path}"]
     assert "nothing there" in fault(f"zip://c.tsv::{path}")
+
+
+def test_a_zip_archive_made_by_finder(tmp_path: Path) -> None:
+    path = tmp_path / "runs.zip"
+    path.write_bytes(zipped({"a.tsv": TEXT, "__MACOSX/._a.tsv": b"\0\5\x16\7"}))
+    assert read(str(path)) == TEXT
+
+
+def test_folders_in_archives(tmp_path: Path) -> None:
+    path = tmp_path / "runs.zip"
+    path.write_bytes(zipped({"x/a.tsv": b"query,document,score\n", "x/b.tsv": b"query,document,score\n"}))
+    assert find_runs([f"zip://x::{path}"]) == [f"zip://x/a.tsv::{path}", f"zip://x/b.tsv::{path}"]
+
+
+def test_a_tar_archive_has_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes(TEXT)
+    for name, mode in (("x.tar", "w"), ("x.tgz", "w:gz")):
+        with tarfile.open(tmp_path / name, mode) as archive:  # type: ignore[call-overload]
+            archive.add(tmp_path / "a.tsv", "a.tsv")
+        with pytest.raises(InputError, match=r"found a tar archive\. Unpack it, or name a member"):
+            sniff(str(tmp_path / name))
+    assert read(f"tar://a.tsv::{tmp_path / 'x.tar'}") == TEXT
+    damaged = f"tar://a.tsv::{tmp_path / 'x.tgz'}"
+    with pytest.raises(ArchiveError, match="cannot be opened: "):
+        Storage(damaged).exists("manifest")
 
 
 HEADED = {"query": ["K1", "K2"], "document": ["a", "b"], "start": [1.5, 2.5], "duration": [0.5, 0.5], "score": [0.9, 2]}

@@ -65,6 +65,20 @@ def test_what_is_passed_over_or_rounded_is_counted(rttm: Path) -> None:
     assert segments.schema.metadata == {b"rounded": b"0"}
 
 
+def test_a_comment_may_follow_a_record(rttm: Path) -> None:
+    """As in KWSEval, which cuts lines at `;;`; inside a word it is no comment here."""
+    lines = RTTM.splitlines()
+    commented = "".join(f"{line} \t;; checked, by JD\n" if line[:1].isalpha() else f"{line}\n" for line in lines)
+    one_odd = commented + "LEXEME a 1 99 1 x;;y lex ann 1 ;;\nLEXEME a 1 soon 1 x lex ann 1 ;; odd\n"
+    for content, odd in ((commented, 0), (one_odd, 1)):
+        words, _, problems = read(rttm, content)
+        assert rows(words)[:3] == WORDS_READ
+        assert len(problems) == odd
+    assert rows(words)[3][-2:] == ("x;;y", "lex")
+    words, _, problems = read(rttm, ";; x\na 1 1.0 0.4 two ;; a comment\n  ;; y\na 1 2.0 0.4 three\n")
+    assert (words["word"].to_pylist(), problems) == (["two", "three"], [])
+
+
 def test_ten_fields_and_both_forms_in_one_file(rttm: Path) -> None:
     newer = "".join(f"{line} <NA>\n" if line[:1].isalpha() else f"{line}\n" for line in RTTM.splitlines())
     for content in (newer, RTTM + newer.replace(" 1.", " 11.").replace(" 2.", " 12.").replace("0.00 10.00", "30 1")):

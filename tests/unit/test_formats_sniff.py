@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from swsdask.formats.find import RUNS, Format, expect, sniff
+from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.runs.lines import CTM, KALDI, LINE_FORMATS
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError, Problems
@@ -49,6 +50,20 @@ def test_content_decides_whatever_the_name(tmp_path: Path, kind: str, name: str)
     path = tmp_path / name
     path.write_bytes(gzip.compress(content.encode()) if name == "x.csv" else content.encode())
     assert sniff(str(path)) is expected
+
+
+def test_a_line_of_several_formats(tmp_path: Path) -> None:
+    """A word of a transcript that is a number makes its line one of Kaldi's too."""
+    for name in ("x", "x.ctm"):
+        (tmp_path / name).write_text("a 1 0.2 0.4 7\na 1 1.0 0.4 two\n")
+    assert sniff(str(tmp_path / "x")) is KALDI
+    assert expect(str(tmp_path / "x"), *RUNS) is KALDI
+    assert sniff(str(tmp_path / "x.ctm")) is CTM
+    problems = Problems()
+    for name in ("x", "x.ctm"):
+        words, _ = read_rttm(str(tmp_path / name), problems)
+        assert words["word"].to_pylist() == ["7", "two"]
+    assert not problems
 
 
 def test_parquet_and_utf_16(file: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import pytrec_eval
 
 import swsdask as sws
+from swsdask.formats.find import Format
 from swsdask.formats.reference.table import read_judgments
 from swsdask.formats.runs import lines
 from swsdask.formats.runs.read import read_run
@@ -62,6 +64,35 @@ def test_judgments(tmp_path: Path) -> None:
     table = "Query,note,document,relevance\n7,x,D1,1\n7,x,D2,0\n8,x,D1,2\n8,x,D3,-1\n"
     assert read_judgments(write(tmp_path, "q.csv", table), found) == judged
     assert not len(found)
+
+
+def test_what_says_nothing_may_be_any_whole_number(tmp_path: Path) -> None:
+    """trec_eval reads neither the second value nor the rank."""
+    (plain,) = read_run(write(tmp_path, "a.trec", "7 Q0 D2 1 0.5 tag\n7 Q0 D9 2 0.25 tag\n"), Problems())
+    found = Problems()
+    (other,) = read_run(write(tmp_path, "b.trec", "7 0 D2 1.0 0.5 tag\n7 1 D9 2. 0.25 tag\n"), found)
+    assert not len(found)
+    assert (other.documents, other.score.tolist()) == (plain.documents, plain.score.tolist())
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_judgments_in_any_table(tmp_path: Path, form: str) -> None:
+    table = pd.DataFrame({"query": ["7", "7"], "Document": ["D1", "D2"], "note": ["", "x"], "relevance": [1, 0]})
+    path = tmp_path / f"q.{form}"
+    writers = {"csv": table.to_csv, "parquet": table.to_parquet, "jsonl": table.to_json}
+    writers[form](path, **({"orient": "records", "lines": True} if form == "jsonl" else {"index": False}))
+    found = Problems()
+    judged = read_judgments(str(path), found)
+    assert not len(found)
+    assert judged.pairs.to_pydict() == {"query": ["7", "7"], "document": ["D1", "D2"], "grade": [1, 0]}
+    (file,) = sws.validate(path).files
+    assert (file.format, file.counts["relevant pairs"]) == (Format.QRELS, 1)
+
+
+def test_judgments_of_a_type_without_text(tmp_path: Path) -> None:
+    pd.DataFrame({"query": [["7"]], "document": ["D1"], "relevance": [1]}).to_parquet(tmp_path / "q.parquet")
+    with pytest.raises(InputError, match=r"q\.parquet: expected text or numbers in column 'query'; found the type"):
+        sws.open(qrels=tmp_path / "q.parquet")
 
 
 @pytest.mark.parametrize(

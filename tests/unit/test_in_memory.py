@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -255,6 +256,59 @@ def test_judgments_in_memory() -> None:
     graded = pd.DataFrame(rows).assign(relevance=["1", "high", "2"])
     with pytest.raises(sws.InputError, match=r"qrels:2: expected a whole number as relevance; found 'high'"):
         sws.open(qrels=graded)
+
+
+def test_rows_as_dictionaries_need_not_have_the_same_keys() -> None:
+    """A key that the first row lacks is a column all the same, empty in that row."""
+    rows = [dict(row) for row in RUN.to_dict("records")]
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=QUERIES)
+    with pytest.raises(sws.InputError, match="run: expected a channel; found a row without channel in row 1"):
+        sws.score(evaluation, runs=[rows[0], *({**row, "channel": 1} for row in rows[1:])])
+    later = [{"query": "K1"}, {"query": "K2", "oov": True}, {"query": "K3", "oov": False}]
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=later)
+    found = sws.score(evaluation, ["n_queries"], runs=rows, by=["oov"]).scores
+    assert set(found["condition"]) == {"all", "oov=true", "oov=false"}
+
+
+def test_systems_may_have_numbers_as_names() -> None:
+    """Seeds and folds, as the keys of a groupby are."""
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=QUERIES)
+    runs: dict[Any, Any] = {0: RUN, np.int64(1): RUN}
+    assert sws.score(evaluation, "mtwv", runs=runs).leaderboard().index.tolist() == ["0", "1"]
+    for key in (None, "", True):
+        with pytest.raises(sws.SettingsError, match="expected the name of a system"):
+            sws.score(evaluation, runs={key: RUN})
+
+
+def test_arguments_of_other_types_are_named() -> None:
+    given: dict[str, Any] = {"documents": DOCUMENTS, "occurrences": OCCURRENCES, "queries": QUERIES}
+    evaluation = sws.open(**given)
+    for wrong, message in (
+        ({"preset": ["sws2013"]}, "preset: expected a name"),
+        ({"preset": ""}, "preset '' is unknown"),
+        ({"compat": ""}, "compat"),
+        ({"settings": evaluation.settings}, "settings: expected a dictionary"),
+        ({"settings": {"evaluation": {"compat": ["kwseval"]}}}, "compat"),
+    ):
+        with pytest.raises(sws.SettingsError, match=message):
+            sws.open(**given, **wrong)
+    with pytest.raises(sws.SettingsError, match="expected an executor, its name or its file; found 4"):
+        sws.score(evaluation, runs=RUN, executor=4)  # type: ignore[arg-type]
+    with pytest.raises(sws.SettingsError, match="No measure is named"):
+        sws.score(evaluation, [], runs=RUN)
+    with pytest.raises(sws.SettingsError, match=r"engine\.workers"), sws.cluster("threads", workers=0):
+        pass
+    with pytest.raises(sws.SettingsError, match="definition is 'foo'"):
+        sws.validate("x", definition="foo")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("values", [[["a"], [], ["b"]], [{"a": 1}] * 3, [b"\xff"] * 3])
+def test_an_attribute_that_has_no_text(values: list[object]) -> None:
+    queries = pa.table({"query": ["K1", "K2", "K3"], "examples": values})
+    with pytest.raises(
+        sws.InputError, match=r"queries: expected text or numbers in column 'examples'; .* Leave it out"
+    ):
+        sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=queries)
 
 
 UNKNOWN = RUN.replace("K1", "K9")

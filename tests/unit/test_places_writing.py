@@ -250,6 +250,21 @@ def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == [other]
 
 
+def test_a_forked_process_leaves_the_temporary_folder_to_its_maker() -> None:
+    with temporary_folder() as folder:
+        context = temporary_folder()
+        inner = context.__enter__()
+        child = os.fork()
+        if child == 0:
+            context.__exit__(None, None, None)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert folder.exists()
+        assert inner.exists()
+        context.__exit__(None, None, None)
+        assert not inner.exists()
+
+
 def test_a_temporary_folder_that_another_process_removes_before_it_is_locked_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -5,8 +5,9 @@ A record has nine fields, or ten in the newer form, with blanks between them:
     type file channel start duration word subtype speaker confidence [lookahead]
 
 `LEXEME` records are words, `SPEAKER` records are segments, in upper or lower case; the other types score nothing: they
-are counted and passed over, also those that RTTM does not have. `;;` begins a comment line. Words may have no duration.
-Of `SPKR-INFO` records, which score nothing either, the gender of the talker is kept, their subtype, for conditions.
+are counted and passed over, also those that RTTM does not have. Words may have no duration. Of `SPKR-INFO` records,
+which score nothing either, the gender of the talker is kept, their subtype, for conditions. `;;` begins a comment, at
+the start of a line or after a blank.
 
 A CTM is read as an RTTM of words: its lines have the fields of one word (NIST's sclite),
 
@@ -96,7 +97,7 @@ _NOT_GIVEN = (b"<NA>", b"lex", b"<NA>")
 
 _TYPE = re.compile(r"[A-Z][A-Z0-9_/-]*")
 _ALTERNATIVE = re.compile(rb"<ALT(_BEGIN|_END)?>", re.IGNORECASE)
-_COMMENT = re.compile(rb"^[ \t\r\f\v]*;;.*$", re.MULTILINE)
+_COMMENT = re.compile(rb"(?:^|[ \t\r\f\v])[ \t\r\f\v]*;;.*$", re.MULTILINE)
 
 
 class Records(NamedTuple):
@@ -174,9 +175,9 @@ def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
     rows: list[tuple[object, ...]] = []
     types: Counter[str] = Counter()
     genders: dict[tuple[str, str], str] = {}
-    for number, line in enumerate(lines.data.split(b"\n"), lines.first):
+    for number, line in enumerate(_COMMENT.sub(b"", lines.data).split(b"\n"), lines.first):
         fields = [field.decode() for field in line.split()]
-        if not fields or fields[0].startswith(";;"):
+        if not fields:
             continue
         fields[0] = fields[0].upper()
         with noted_at(problems, file, number):
@@ -263,8 +264,8 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
 def _records_of_ctm(lines: Lines, file: str, problems: Problems) -> Lines:
     """Lines of a CTM as records of words. What is no word is added to `problems`, and left out."""
     records = []
-    for number, line in enumerate(lines.data.split(b"\n"), lines.first):
-        fields = [] if line.lstrip().startswith(b";;") else line.split()
+    for number, line in enumerate(_COMMENT.sub(b"", lines.data).split(b"\n"), lines.first):
+        fields = line.split()
         if fields and not _CTM_FIELDS[0] <= len(fields) <= _CTM_FIELDS[1]:
             expected = "a word: file, channel, start, duration, word, perhaps confidence, type and speaker"
             problems.add(file, number, expected, shown(line.decode()), "Correct or remove the line.")

@@ -40,7 +40,7 @@ from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
 from swsdask.formats.runs.lines import Once, good_rows, read_trec_lines
-from swsdask.formats.runs.parquet import check_type, whole_table
+from swsdask.formats.runs.parquet import check_type, column_names, whole_table
 from swsdask.formats.runs.table import Separated, first_line, json_batches, json_names
 from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
@@ -76,7 +76,7 @@ def read_judgments(judged: str | pa.Table, problems: Problems) -> Qrels:
     grades: dict[tuple[str, str], int] = {}
     before = problems.total
     with noted(problems):
-        for batch in _file_batches(judged, problems) if isinstance(judged, str) else _table_batches(judged, problems):
+        for batch in _judgments_in(judged, problems):
             good = good_rows(batch, "relevance", GRADE, "a whole number as relevance")
             for line, fault in good.unread:
                 problems.add(file, line, fault.expected, fault.found, fault.remedy)
@@ -104,23 +104,53 @@ def judgments_table(grades: Mapping[tuple[str, str], int]) -> pa.Table:
     return pa.table([pa.array(column, each.type) for column, each in zip(columns, JUDGMENTS, strict=True)], JUDGMENTS)
 
 
-def _file_batches(file: str, problems: Problems) -> Iterator[Batch]:
-    if expect(file, Format.QRELS, Format.TABLE, otherwise=Format.QRELS) is Format.QRELS:
-        yield from Separated(problems, " ", 4, _QRELS).batches(read_trec_lines(file))
+def _judgments_in(judged: str | pa.Table, problems: Problems) -> Iterator[Batch]:
+    """The rows of judgments, as text. Those of a typed table have their numbers from 1 as lines."""
+    if not isinstance(judged, str):
+        yield from _typed_judgments(judged, "qrels", problems)
         return
+    kind = expect(judged, Format.QRELS, *TABLES, otherwise=Format.QRELS)
+    if kind is Format.QRELS:
+        yield from Separated(problems, " ", 4, _QRELS).batches(read_trec_lines(judged))
+    elif kind in TYPED:
+        yield from _typed_judgments(whole_table(judged), judged, problems)
+    else:
+        yield from _written_judgments(judged, kind, problems)
+
+
+def holds_judgments_alone(file: str, kind: AnyFormat) -> bool:
+    """Whether a table of one of the `TABLES` has the columns of judgments and no scores, so that it is no run."""
+    if kind in TYPED:
+        names = column_names(file)
+    else:
+        head = next(read_lines(file))
+        names = json_names(head, file) if kind is Format.JSON_LINES else first_line(head)[1]
+    plain = {name.strip().lower() for name in names}
+    return _QRELS.keys() <= plain and "score" not in plain
+
+
+def _typed_judgments(table: pa.Table, name: str, problems: Problems) -> Iterator[Batch]:
+    columns = _judged_columns(table.column_names, name, None, problems)
+    if columns:
+        lines = np.arange(1, table.num_rows + 1)
+        given = _Given(name, {column: table.column(at).combine_chunks() for column, at in columns.items()}, lines)
+        yield Batch({column: given.texts(column) for column in columns}, lines)
+
+
+def _written_judgments(file: str, kind: AnyFormat, problems: Problems) -> Iterator[Batch]:
+    """The judgments of a table in text or in JSON lines."""
     blocks = read_lines(file)
-    delimiter, names, rest = first_line(next(blocks))
+    head = next(blocks)
+    if kind is Format.JSON_LINES:
+        names = json_names(head, file)
+        keys = {column: names[at] for column, at in _judged_columns(names, file, 1, problems).items()}
+        if keys:
+            yield from json_batches(chain((head,), blocks), frozenset(names), keys, problems)
+        return
+    delimiter, names, rest = first_line(head)
     columns = _judged_columns(names, file, 1, problems)
     if columns:
         yield from Separated(problems, delimiter, len(names), columns).batches(chain((rest,), blocks))
-
-
-def _table_batches(table: pa.Table, problems: Problems) -> Iterator[Batch]:
-    """The rows of a table in memory, their numbers from 1 as lines."""
-    columns = _judged_columns(table.column_names, "qrels", None, problems)
-    if columns:
-        texts = {name: pc.fill_null(table.column(at).cast(pa.string()), "") for name, at in columns.items()}
-        yield Batch({name: column.combine_chunks() for name, column in texts.items()}, np.arange(1, table.num_rows + 1))
 
 
 def _judged_columns(names: Sequence[str], file: str, line: int | None, problems: Problems) -> dict[str, int]:
@@ -149,6 +179,20 @@ class _Given(NamedTuple):
         """Add what is wrong with a row to `problems`."""
         problems.add(self.name, int(self.lines[row]), fault.expected, fault.found, fault.remedy)
 
+    def texts(self, name: str, missing: str | None = "") -> pa.Array:
+        """A column as text, `missing` where there is none. Raises `InputError` for a type that has no text."""
+        if name not in self.columns:
+            return pa.repeat(missing, len(self.lines))
+        kind = self.columns[name].type
+        try:
+            if pa.types.is_nested(kind):
+                raise pa.ArrowNotImplementedError(kind)
+            text = self.columns[name].cast(pa.string())
+        except pa.ArrowException:
+            expected, found = f"text or numbers in column {shown(name)}", f"the type {shown(str(kind))}"
+            raise InputError(Problem(self.name, None, expected, found, "Leave it out, or write it as text.")) from None
+        return text if missing is None else pc.fill_null(text, missing)
+
 
 def read_documents(table: Table | str, problems: Problems) -> pa.Table:
     """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`; what is wrong is added to `problems`."""
@@ -163,7 +207,7 @@ def read_documents(table: Table | str, problems: Problems) -> pa.Table:
         fault = FormatError("a duration of more than 0 seconds", "0", "Correct or remove the row.")
         given.note(row, fault, problems)
     document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
-    text = (_texts(columns, name, len(good)) for name in ("source_type", "language"))
+    text = (given.texts(name) for name in ("source_type", "language"))
     times = (pa.array(column) for column in (rows.channel, rows.start, rows.start + rows.duration))
     metadata = {"rounded": str(int(rows.rounded.sum()))}
     return pa.Table.from_arrays([document, *times, *text], schema=DOCUMENTS.with_metadata(metadata))
@@ -196,7 +240,7 @@ def read_occurrences(
         [
             document,
             pa.array(rows.channel),
-            _texts(columns, "speaker", len(good)),
+            given.texts("speaker"),
             pa.array(rows.start),
             pa.array(rows.start + rows.duration),
             word,
@@ -217,7 +261,7 @@ def read_occurrences(
 
 def _grades(given: _Given, problems: Problems) -> NDArray[np.int64]:
     """The grades of occurrences; 0 for one that cannot be read."""
-    text = pc.fill_null(given.columns["grade"].cast(pa.string()), "")
+    text = given.texts("grade")
     fine = pc.match_substring_regex(text, GRADE).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(~fine).tolist():
         fault = FormatError("a whole number as grade", shown(text[row].as_py()), "Correct the row.")
@@ -319,13 +363,6 @@ def _taken(texts: Sequence[str], codes: NDArray[np.int32]) -> pa.Array:
     return pc.fill_null(pa.array(texts, pa.string()).take(pa.array(codes, mask=codes < 0)), "")
 
 
-def _texts(columns: Mapping[str, pa.Array], name: str, size: int) -> pa.Array:
-    """A column of text, "" where there is none."""
-    if name not in columns:
-        return pa.array([""] * size, pa.string())
-    return pc.fill_null(columns[name].cast(pa.string()), "")
-
-
 def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -> pa.Table:
     """The query list of a table or of ids, without texts; what is wrong is added to `problems`."""
     listed: Any = (
@@ -333,10 +370,11 @@ def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -
     )
     if isinstance(listed, str | Mapping) or is_table(listed):
         given = _given(listed, "queries", ("query",), problems)
-        ids = given.columns.pop("query").cast(pa.string()).to_pylist()
-        columns = [_texts(given.columns, name, len(ids)).to_pylist() for name in given.columns]
+        ids = given.texts("query", None).to_pylist()
+        others = [name for name in given.columns if name != "query"]
+        columns = [given.texts(name).to_pylist() for name in others]
         attributes = [
-            [(name, value) for name, value in zip(given.columns, values, strict=True) if value]
+            [(name, value) for name, value in zip(others, values, strict=True) if value]
             for values in zip(*columns, strict=True)
         ] or [[] for _ in ids]
     else:

@@ -4,8 +4,9 @@ Kaldi's form: query, document, start, end and score. A CTM: document, channel (a
 query and score.
 
 TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag; rank and `Q0` say
-nothing, but a rank must be a whole number or `-`. No pair of query and document may be there twice. A document's id is
-all of its name: it keeps directories and endings. A line that begins with `#` is a comment, as in trec_eval 10.
+nothing, but a rank must be a whole number or `-`, and the second value of the first line `Q0` or a whole number. No
+pair of query and document may be there twice. A document's id is all of its name: it keeps directories and endings. A
+line that begins with `#` is a comment, as in trec_eval 10.
 """
 
 from __future__ import annotations
@@ -118,6 +119,13 @@ def _is_kaldis(line: str) -> bool:
     return len(fields) == len(KALDI.columns) and all(map(is_number, fields[2:]))
 
 
+def has_scores(ctm: str) -> bool:
+    """Whether the words of a CTM have scores, by its first line: as a run it needs them."""
+    lines = (line for block in _without(_COMMENT, read_lines(ctm)) for line in block.data.split(b"\n"))
+    first = next(filter(None, map(bytes.split, lines)), [])
+    return len(first) >= len(CTM.columns)
+
+
 def _is_ctm(line: str) -> bool:
     """Types and speakers may follow, where it is a reference."""
     return _CTM.match(line) is not None
@@ -133,9 +141,9 @@ CTM = LineFormat(
 )
 
 
-_LINE = re.compile(r"\S+\s+Q0\s+\S+\s+(?:[+-]?[0-9]+|-)\s+\S+\s+\S+\s*", re.IGNORECASE)
+_LINE = re.compile(r"\S+\s+Q?[0-9]+\s+\S+\s+(?:[+-]?[0-9]+(?:\.0*)?|-)\s+\S+\s+\S+\s*", re.IGNORECASE)
 _COLUMNS = ("query", "Q0", "document", "rank", "score", "system")
-_RANK = "^([+-]?[0-9]{1,18}|-)$"
+_RANK = r"^([+-]?[0-9]{1,18}(\.0*)?|-)$"
 
 
 def _is_trec(line: str) -> bool:

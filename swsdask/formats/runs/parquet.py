@@ -300,6 +300,13 @@ def _plain(name: str, column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
 
 
+def column_names(place: str) -> list[str]:
+    """The columns of a Parquet file, or of a folder that is one table. Raises `InputError` where one is damaged."""
+    parts = parts_of(place)
+    first = next(_opened([*parts] or [place], place if parts else None))
+    return list(first.schema.names)
+
+
 def whole_table(place: str) -> pa.Table:
     """A Parquet file, or all of a folder that is one table. Raises `InputError` where one is damaged."""
     parts = parts_of(place)
@@ -330,7 +337,8 @@ def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
             source = stack.enter_context(decompressed(file))
             metadata = pq.read_metadata(source)
         check_expansion(file, file_size(file), metadata.num_rows * metadata.num_columns * _VALUE)
-        ids = [name for name in metadata.schema.to_arrow_schema().names if name.strip().lower() in IDS]
+        fields = [field for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
+        ids = [field.name for field in fields if field.name.strip().lower() in IDS]
         table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
         return stack.enter_context(table)
     except pa.ArrowException as error:
