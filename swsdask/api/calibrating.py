@@ -306,7 +306,14 @@ def calibrate(
         after = stack.enter_context(ExitStack())
         workers = stack.enter_context(working(settings, executor, rows, progress))
         archive, systems = stack.enter_context(
-            with_runs(evaluation.archive, evaluation.settings.evaluation, runs, workers, None, after)
+            with_runs(
+                evaluation.archive,
+                evaluation.settings.evaluation,
+                runs,
+                workers,
+                after=after,
+                judged=evaluation.judged,
+            )
         )
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")

@@ -77,7 +77,10 @@ def rank_correlation(
 
 
 DEFAULT_MEASURES = ("atwv", "mtwv", "otwv", "stwv", "map")
-"""The measures that evaluations are compared by where none are named."""
+"""The measures that evaluations are compared by where none are named, if they are defined for any system."""
+
+RANKED_MEASURES = ("map", "ndcg", "r_precision", "bpref", "reciprocal_rank")
+"""Those of evaluations whose setting `measures` is "ranked"."""
 
 
 def compare(
@@ -112,8 +115,9 @@ def compare(
         Averages over queries: "atwv", "otwv", "stwv", "map", "mgap", "r_precision", "p_miss", "p_fa" and others; of an
         evaluation also "mtwv", its threshold sought again in every replicate, "twv@0.5" and other thresholds,
         "twv_bayes", "ap", "cxe", "cnxe", "cnxe_min", its map sought again, and their differences: "calibration_loss",
-        "loss_threshold" and the other losses. Default: "atwv", "mtwv", "otwv", "stwv"
-        and "map" of an evaluation; of a result, the requested ones that have an order of merit.
+        "loss_threshold" and the other losses. Default: of an evaluation, those of "atwv", "mtwv", "otwv", "stwv" and
+        "map" that are defined for any system, or "map", "ndcg", "r_precision", "bpref" and "reciprocal_rank" where
+        the setting `measures` is "ranked"; of a result, the requested ones that have an order of merit.
     pair : (str, str), optional
         Compare these two systems. Default: every two.
     baseline : str, optional
@@ -171,7 +175,7 @@ def compare(
     {'a': 'calibrated', 'b': 'weak', 'p_sign': 0.012725830078125}
     """
     from swsdask.comparison.compare import compare as compared
-    from swsdask.comparison.resampled import folds
+    from swsdask.comparison.resampled import candidates, folds
     from swsdask.measures.names import with_points
     from swsdask.render.outputs import is_result, read_outputs
 
@@ -202,7 +206,8 @@ def compare(
             result = source
             if folds(result):
                 how = replace(how, resample="folds")
-            samples, n_queries = _samples(result, names)
+            wanted = candidates(result) if names is None else names
+            samples, n_queries = _samples(result, wanted, names is not None)
         else:
             result, samples, n_queries, n_documents = sample_evaluation(
                 evaluation, names, given, by, workers, progress, documents=resample == "documents"
@@ -270,7 +275,10 @@ def sample_evaluation(
 
     if documents and evaluation.judged:
         raise SettingsError("Judgments are of some documents: with judgments, queries alone can be drawn.")
-    names = list(DEFAULT_MEASURES) if names is None else names
+    given = names
+    if names is None:
+        ranked = evaluation.settings.evaluation.measures == "ranked"
+        names = list(RANKED_MEASURES if ranked else DEFAULT_MEASURES)
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
     observer = Samples(sampled, _trials_of(evaluation) if documents else None)
     result, observed = score_observed(
@@ -279,7 +287,7 @@ def sample_evaluation(
     n_documents: dict[str, int] = {}
     for of_system in observed.values():
         n_documents |= {condition: of.documents for condition, of in of_system.items()}
-    return result, *_samples(result, names, observed), n_documents
+    return result, *_samples(result, names, given is not None, observed), n_documents
 
 
 def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
@@ -291,12 +299,17 @@ def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
 
 
 def _samples(
-    result: Result, names: list[str] | None, observed: Mapping[str, Mapping[str, OfCondition]] | None = None
+    result: Result,
+    wanted: Sequence[str],
+    named: bool,
+    observed: Mapping[str, Mapping[str, OfCondition]] | None = None,
 ) -> tuple[Samples, dict[str, int]]:
-    """The measures by condition and system, and how many queries each condition has."""
-    from swsdask.comparison.resampled import candidates, conditions, needed_for, query_numbers, with_parts
+    """The measures by condition and system, and how many queries each condition has.
 
-    wanted = candidates(result) if names is None else names
+    Raises `SettingsError` if none of them can be resampled, and if any that was `named` cannot.
+    """
+    from swsdask.comparison.resampled import conditions, needed_for, query_numbers, with_parts
+
     samples: dict[str, dict[str, Mapping[str, SampleOfQueries]]] = {}
     n_queries = {}
     for condition in conditions(result):
@@ -315,7 +328,7 @@ def _samples(
         samples[condition] = {measure: by_system for measure in wanted if (by_system := own.get(measure))}
         n_queries[condition] = len(numbers.queries)
     resampled = {measure for found in samples.values() for measure in found}
-    missing = [measure for measure in names or () if measure not in resampled]
+    missing = [measure for measure in wanted if named and measure not in resampled]
     if missing or not resampled:
         raise SettingsError(_why_not(result, missing or wanted, observed is not None))
     return samples, n_queries

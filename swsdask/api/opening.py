@@ -245,8 +245,8 @@ def open(  # noqa: A001
         Judgments of documents, instead of a reference: TREC's, a table with query, document and relevance, or
         ``{query: {document: relevance}}``.
     collection : path, URL, glob, iterable of these, or mapping, optional
-        With `qrels`: runs whose documents belong to the collection, whether they were judged or not. Give all runs
-        that are to be scored.
+        With `qrels`: further runs whose documents belong to the collection, whether they were judged or not. Those of
+        the runs that `score` reads belong to it in any case; a `Scorer` knows these documents alone.
     preset : str, optional
         The name of a preset, or several joined by commas, of which later ones win. ``swsdask presets`` lists them.
     compat : {"none", "kwseval", "stdeval", "mediaeval"}, optional

@@ -17,7 +17,7 @@ from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.protocols import Archive
-from swsdask.archive.reference_tables import ReferenceTables
+from swsdask.archive.reference_tables import ReferenceTables, with_documents_of
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor
@@ -146,10 +146,13 @@ def with_runs(
     executor: Executor,
     buckets: int | None = None,
     after: ExitStack | None = None,
+    *,
+    judged: bool = False,
 ) -> Iterator[tuple[Archive, list[str]]]:
     """Provide the archive that holds the runs of an evaluation, and the requested systems.
 
-    Runs of files are read into memory where the executor shares it, else into a temporary archive. It is removed when
+    A collection of `judged` documents also has those of runs of files, which were retrieved and are not relevant. Runs
+    of files are read into memory where the executor shares it, else into a temporary archive. It is removed when
     the context `after` ends (default: this one). That should be after the executor's: where the work is broken off,
     workers that have not heard of it still write.
     """
@@ -159,6 +162,8 @@ def with_runs(
     if not runs.sources:
         raise SettingsError("No RUN to score: give tables, files, folders or globs, or an archive that holds runs.")
     tables = ReferenceTables.of(archive)
+    if judged:
+        tables = with_documents_of(tables, runs.sources, executor)
     with ExitStack() as own:
         if executor.shares_memory and buckets is None:
             loaded: Archive = read_into_memory(tables, runs.sources, settings)

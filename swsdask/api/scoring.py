@@ -24,12 +24,14 @@ from swsdask.execution.open import MANY, engine_of, for_systems, working
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
+from swsdask.measures.average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import as_names, check_some
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import LISTED, SettingsError, counted, listed
 from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import QUERY_TEXTS, Note, Result, note_lines
+from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
@@ -163,13 +165,25 @@ def score_observed(
         distant = evaluation.archive.is_distant
         workers = stack.enter_context(working(settings, executor, rows, progress, distant=distant))
         archive, systems = stack.enter_context(
-            with_runs(evaluation.archive, evaluation.settings.evaluation, runs, workers, buckets, after)
+            with_runs(
+                evaluation.archive,
+                evaluation.settings.evaluation,
+                runs,
+                workers,
+                buckets,
+                after,
+                judged=evaluation.judged,
+            )
         )
         held = runs_of(archive, systems)
         weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
         of_runs = {system: [*own] for system, own in check_runs(held, settings.evaluation).items()}
         for system, note in _missing_loads(held, names, settings.evaluation.processing_load):
+            of_runs[system].append(note)
+        if evaluation.judged:
+            families = [each for each in families if not isinstance(each, GeneralisedAveragePrecision)]
+        for system, note in _missing_times(held, names, judged=evaluation.judged):
             of_runs[system].append(note)
         apart = observer is not None and observer.apart
         keys = [key.split(",") for key in by]
@@ -285,7 +299,9 @@ def plan(
     names, families, settings = requested(measures, evaluation.settings)
     encoding = read_encoding(frame_shift, negate_scores, segments)
     given, by = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding), as_names(by) or []
-    held_by = with_runs(evaluation.archive, evaluation.settings.evaluation, given, SerialExecutor())
+    held_by = with_runs(
+        evaluation.archive, evaluation.settings.evaluation, given, SerialExecutor(), judged=evaluation.judged
+    )
     with held_by as (archive, systems):
         held = runs_of(archive, systems)
         notes = (
@@ -352,6 +368,16 @@ def _missing_loads(
         missing = [name for name in load if not given.get(name)]
         if missing and run.resources is None:
             said = f"no {', '.join(missing)}: there is no resources.toml beside the run."
+            yield run.system, Note(said, said)
+
+
+def _missing_times(held: Iterable[Run], measures: Iterable[str] | None, *, judged: bool) -> Iterator[tuple[str, Note]]:
+    """Report that GAP was requested by name where the run, or the judgments, have no times."""
+    named = [name for name in GeneralisedAveragePrecision.names if name in (measures or ())]
+    for run in held if named else ():
+        if judged or WITHOUT_TIMES in run.attributes:
+            whose = "the judgments" if judged else "the run"
+            said = f"no {', '.join(named)}: there are no times in {whose}."
             yield run.system, Note(said, said)
 
 

@@ -290,8 +290,8 @@ class Tally:
             remedy = "Correct the id, or set unknown_documents=outside."
             if WITHOUT_TIMES in self.header.attributes:
                 remedy = (
-                    "The collection has the judged documents and those of the runs that are given to open() as "
-                    "collection, or ingested. Give this run there too: its other documents count as not relevant."
+                    "Of runs that come in batches, the collection has the judged documents and those of open()'s "
+                    "collection: give these runs there too."
                 )
             _note(self.unknown_documents, "a document of the reference", remedy, problems)
 

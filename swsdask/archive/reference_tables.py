@@ -21,7 +21,7 @@ Quirks of the official tools, each under its `compat` only:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -134,6 +134,15 @@ def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
 def collection(documents: Iterable[str]) -> pa.Table:
     """The table of documents that make a collection, each one excerpt."""
     return _table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents))
+
+
+def with_documents_of(
+    tables: ReferenceTables, runs: Sequence[RunSource], executor: Executor | None = None
+) -> ReferenceTables:
+    """Judged tables whose collection also has the documents of runs, judged or not."""
+    known = document_ids(tables.documents)
+    others = other_documents(runs, known, executor)
+    return replace(tables, documents=collection(sorted({*known, *others}))) if others else tables
 
 
 def other_documents(

@@ -181,12 +181,12 @@ def calibrate(
     Fitting writes a small TOML file and reports the gain. Where gamma would not be a positive number (scores that
     fall, that hold no information, or that keep targets and others wholly apart) nothing is written.
 
-    Applying writes each RUN in its own format and compression, under its name (Kaldi's results become a table); a table
-    in text keeps its columns, quotes and times as they are. Scores and declared minimum and maximum scores are mapped.
-    Decisions are made anew: YES at or above the Bayes threshold of the evaluation that was fitted on, or of the
-    operating point that --preset, --settings or --set gives; --keep-decisions leaves them. Trials that a run does not
-    give are imputed its least score, which is mapped with the others; where the setting `impute` is a number, score the
-    new run with the mapped number, which is printed.
+    Applying writes each RUN in its own format and compression, under its name (Kaldi's results, CTMs and TREC runs
+    become tables); a table in text keeps its columns, quotes and times as they are. Scores and declared minimum and
+    maximum scores are mapped. Decisions are made anew: YES at or above the Bayes threshold of the evaluation that was
+    fitted on, or of the operating point that --preset, --settings or --set gives; --keep-decisions leaves them. Trials
+    that a run does not give are imputed its least score, which is mapped with the others; where the setting `impute` is
+    a number, score the new run with the mapped number, which is printed.
     """
     import swsdask as sws
     from swsdask.api.calibration_maps import Calibration

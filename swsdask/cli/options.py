@@ -452,10 +452,7 @@ def open_evaluation(
     """The evaluation that a command's options describe, and its RUNs; none: those of the archive."""
     import swsdask as sws
 
-    given = given_runs(runs)
-    collection = given or None if reference.qrels else None
-    arguments = chosen.arguments(engine)
-    return sws.open(where, **reference.files(), collection=collection, **arguments, verify=verify), given
+    return sws.open(where, **reference.files(), **chosen.arguments(engine), verify=verify), given_runs(runs)
 
 
 def explicit_settings(

@@ -95,7 +95,7 @@ at rank k earns (see `statistics.onsets`), and p_k = (R_1 + ... + R_k) / k. With
 The source does not say which onset is meant where two unused ones are equally near: here it is the one that earns more,
 then the earlier one; nor how equal scores rank: see `statistics.onsets`. Its times are whole steps of 15 s, which is
 `gap.granularity_s = 15`; without it distances are exact. A point earns by where it is, whatever it is mapped to, so
-conditions of occurrences have no GAP.
+conditions of occurrences have no GAP. Nor have runs and judgments of documents without times.
 """
 
 from __future__ import annotations
@@ -392,14 +392,19 @@ def over(sums: F64 | I64, counts: I64) -> F64:
     return quotients
 
 
+@dataclass(frozen=True)
 class GeneralisedAveragePrecision:
-    """gap, mgap."""
+    """gap, mgap; of a run that is not `timed`, neither."""
+
+    timed: bool = True
 
     names: ClassVar[tuple[str, ...]] = ("gap", "mgap")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Onsets, PointsBefore)
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall mgap, per query gap."""
+        if not self.timed:
+            return
         reference, used, before = scored.reference, scored[Onsets], scored.get(PointsBefore)
         counts = np.zeros((0, reference.n_groups), np.int64) if before is None else before.counts
         offsets = used.offsets(reference.n_queries)

@@ -244,13 +244,12 @@ def _opened(job: NightlyEvaluation) -> Evaluation:
     return open_evaluation(job.archive, preset=job.preset, compat=job.compat, settings=_explicit(job))
 
 
-def _read(job: NightlyEvaluation, *collection: Arrived) -> Evaluation:
-    """The evaluation of the reference's files; of judgments also with the documents of some runs."""
+def _read(job: NightlyEvaluation) -> Evaluation:
+    """The evaluation of the reference's files."""
     places = job.reference_places
     return open_evaluation(
         places.pop("reference", None),
         **places,
-        collection=[each.url for each in collection],
         preset=job.preset,
         compat=job.compat,
         settings=_explicit(job),
@@ -321,17 +320,16 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
     """Validate each of some runs, read into memory, by itself; return those that have problems."""
     if not news:
         return []
-    of_judgments = job.qrels is not None
-    of_all = (None if of_judgments else _there(job)) or _read(job)
+    reference = _there(job) or _read(job)
     found = []
     for arrived in news:
         try:
-            reference = _read(job, arrived) if of_judgments else of_all
             with with_runs(
                 reference.archive,
                 reference.settings.evaluation,
-                given_runs({arrived.system: arrived.url}),
+                given_runs({arrived.system: arrived.url}, judged=reference.judged),
                 SerialExecutor(),
+                judged=reference.judged,
             ):
                 pass
         except InputError as error:

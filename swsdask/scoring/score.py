@@ -12,10 +12,12 @@ from swsdask.archive.kept import CacheCounts, KeptStatistics
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen
+from swsdask.measures.average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import FEW, ArchiveError, choices, listed
 from swsdask.model.resources import SECONDS_PER_HOUR
+from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.system_rows import Spill
 from swsdask.model.trials import Reference
@@ -161,7 +163,9 @@ class Requested:
         return CountedRun(run.system, run.rows, found, own, self.settings.evaluation, self.names, self.observer)
 
     def _of_run(self, family: Measure, run: Run) -> Measure:
-        """The family as it measures one run: the resources are of the run, not found in its detections."""
+        """The family as it measures one run: resources and the lack of times are of the run, not of its detections."""
+        if isinstance(family, GeneralisedAveragePrecision) and WITHOUT_TIMES in run.attributes:
+            return GeneralisedAveragePrecision(timed=False)
         if not isinstance(family, ProcessingLoad) or run.reported is None:
             return family
         return ProcessingLoad(run.reported, self.audio_time, only_defined=run.resources is None)

@@ -546,3 +546,22 @@ def test_averages_over_different_queries() -> None:
 def test_bad_arguments(options: dict[str, object], message: str) -> None:
     with pytest.raises(sws.SettingsError, match=message.replace("(", r"\(")):
         sws.compare(averaged(THREE), **options)  # type: ignore[arg-type]
+
+
+def test_measures_that_are_not_named_are_those_that_any_system_has(tmp_path: Path) -> None:
+    """ATWV needs decisions, and of rankings there is none."""
+    documents = [{"document": "d", "duration": 100.0}]
+    spoken = [{"query": q, "document": "d", "start": 5.0 * n, "duration": 1.0} for n, q in enumerate("qrs")]
+    runs = {
+        name: [{**each, "score": score * each["start"]} for each in spoken[:n]]  # type: ignore[operator]
+        for name, n, score in (("a", 3, 1.0), ("b", 2, -1.0))
+    }
+    evaluation = sws.open(documents=documents, occurrences=spoken)
+    found = sws.compare(evaluation, runs=runs, replicates=20)
+    assert [*found.intervals["measure"].unique()] == ["mtwv", "otwv", "stwv", "map"]
+    with pytest.raises(sws.SettingsError, match="atwv cannot be resampled"):
+        sws.compare(evaluation, "atwv", runs=runs, replicates=20)
+    judged = sws.open(qrels={q: {"d": 1, "e": 0} for q in "qrs"}, preset="trec")
+    ranked = {name: {q: {"d": 2.0, "e": 1.0 + n} for q in "qrs"} for n, name in enumerate("ab")}
+    found = sws.compare(judged, runs=ranked, replicates=20)
+    assert [*found.intervals["measure"].unique()] == ["map", "ndcg", "r_precision", "bpref", "reciprocal_rank"]

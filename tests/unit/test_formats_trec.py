@@ -197,8 +197,8 @@ def test_what_is_judged_is_scored(tmp_path: Path) -> None:
     values = overall(sws.score(sws.open(qrels=qrels, collection=run), runs=run))
     assert values["map"] == (1 / 3 + 1) / 2
     assert (values["n_queries"], values["n_target"], values["n_detections"]) == (2, 2, 4)
-    with pytest.raises(InputError, match="D9"):
-        sws.score(sws.open(qrels=qrels), runs=run)
+    with pytest.raises(InputError, match=r"D9.*give these runs there too"):
+        sws.Scorer(sws.open(qrels=qrels)).update(run)
     with pytest.raises(SettingsError, match="trials = 'virtual'"):
         sws.open(qrels=qrels, preset="sws2013")
     with pytest.raises(SettingsError, match="complete reference"):
@@ -211,6 +211,20 @@ def test_one_table_is_both(tmp_path: Path) -> None:
     table = write(tmp_path, "t.tsv", "\n".join(["document query relevance score", *rows, ""]).replace(" ", "\t"))
     values = overall(sws.score(sws.open(qrels=table), runs=table))
     assert (values["ap"], values["map"]) == (0.75, 1.0)
+
+
+@pytest.mark.parametrize("executor", ["serial", "processes"])
+def test_documents_that_were_not_judged_are_retrieved_and_not_relevant(tmp_path: Path, executor: str) -> None:
+    """Of runs that an evaluation did not know, and beside an archive, as trec_eval counts them."""
+    qrels, run = write(tmp_path, "q", QRELS), write(tmp_path, "r", RUN)
+    other = write(tmp_path, "o", "7 Q0 new 1 9 other\n7 Q0 D1 2 1 other\n8 Q0 new 1 9 other\n8 Q0 D1 2 0.5 other\n")
+    sws.ingest(tmp_path / "archive", qrels=qrels, runs=run)
+    known = sws.open(qrels=qrels, collection=[run, other], preset="trec")
+    expected = overall(sws.score(known, runs=other))
+    assert expected["map"] == 0.5
+    for evaluation in (sws.open(qrels=qrels, preset="trec"), sws.open(tmp_path / "archive", preset="trec")):
+        found = overall(sws.score(evaluation, runs=other, executor=executor))
+        assert repr(found) == repr(expected)
 
 
 def test_the_same_from_an_archive(tmp_path: Path) -> None:

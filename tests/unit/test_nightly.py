@@ -444,7 +444,9 @@ def test_the_reference_is_read_again_only_when_its_files_changed(
     run_night(asked, DAY)
     read: list[str] = []
     inner = write_archive.read_reference
-    monkeypatch.setattr(write_archive, "read_reference", lambda *given: (read.append("once"), inner(*given))[1])
+    monkeypatch.setattr(
+        write_archive, "read_reference", lambda *given, **more: (read.append("once"), inner(*given, **more))[1]
+    )
     shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
     assert run_night(asked, DAY).record is not None
     assert read == []
@@ -669,7 +671,7 @@ def test_a_refused_run_that_was_touched_is_read_again_when_anything_changed(
         records.write_bytes(records.read_bytes().replace(b"refused", b"Refused", 1))
     read: list[str] = []
     inner = steps.with_runs
-    monkeypatch.setattr(steps, "with_runs", lambda *given: (read.append("once"), inner(*given))[1])
+    monkeypatch.setattr(steps, "with_runs", lambda *given, **more: (read.append("once"), inner(*given, **more))[1])
     record = run_night(asked, DAY).record
     assert read == ["once"]
     if changed == "file":

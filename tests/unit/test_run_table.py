@@ -15,6 +15,7 @@ import swsdask as sws
 from swsdask.formats import files
 from swsdask.formats.runs.parquet import read_arrow_table
 from swsdask.formats.runs.read import read_run
+from swsdask.formats.runs.write import convert
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece
 
@@ -340,14 +341,44 @@ def test_a_column_without_any_value_misses_it_in_every_row(read_parquet: Read, n
     assert [problem.found for problem in problems] == [f"a row without {name} in row {row}" for row in (1, 2)]
 
 
-def without_times(tmp_path: Path, trials: str, content: str) -> sws.Result:
+def without_times(tmp_path: Path, trials: str, content: str, *measures: str) -> sws.Result:
     run = tmp_path / "sys.csv"
     run.write_text(content)
     documents = [{"document": "d1", "start": 5.0, "end": 9.0}, {"document": "d2", "start": 0.0, "end": 9.0}]
     spoken = [{"query": "q", "document": "d1", "start": 6.0, "end": 7.0}]
     chosen = {"evaluation": {"trials": trials}}
     evaluation = sws.open(documents=documents, occurrences=spoken, settings=chosen)
-    return sws.score(evaluation, ["map", "n_detections"], runs=run)
+    return sws.score(evaluation, ["map", "n_detections", *measures], runs=run)
+
+
+def test_documents_without_times_have_no_gap(tmp_path: Path) -> None:
+    """A place to start listening is a time; a run that has some is not touched."""
+    content = "query,document,start,duration,score\nq,d2,1,1,2.5\nq,d1,5.5,1,1.5\n"
+    timed = without_times(tmp_path, "document", content, "mgap")
+    assert 0 < timed.leaderboard()["mgap"].iloc[0] < 1
+    assert not any("no mgap" in note for note in timed.notes)
+    result = without_times(tmp_path, "document", "query,document,score\nq,d2,2.5\nq,d1,1.5\n", "mgap")
+    assert "mgap" not in set(result.scores["measure"])
+    assert "sys: no mgap: there are no times in the run." in result.notes
+    judged = sws.open(qrels={"q": {"d1": 1}})
+    assert {"map"} == set(sws.score(judged, ["map", "mgap"], runs=tmp_path / "sys.csv").scores["measure"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "kwslist.xml"])
+def test_a_run_without_times_is_written_as_one(tmp_path: Path, ending: str) -> None:
+    """And its documents are named in full."""
+    run, target = tmp_path / "a.trec", tmp_path / f"a.{ending}"
+    run.write_text(
+        "q Q0 talks/a.wav 1 9 z\nq Q0 b 2 8 z\nr Q0 b 1 8 y\n" if ending != "kwslist.xml" else "q Q0 b 1 9 z\n"
+    )
+    convert(str(run), str(target))
+    pieces = [*read_run(str(target), Problems())]
+    assert {piece.header.attributes["without_times"] for piece in pieces} == {"true"}
+    if ending != "kwslist.xml":
+        assert {name for piece in pieces for name in piece.documents} == {"talks/a.wav", "b"}
+        assert [piece.header.system for piece in pieces] == ["z", "y"]
+    if ending == "csv":
+        assert target.read_text().startswith("system,query,document,score,decision\nz,q,talks/a.wav,9,\n")
 
 
 def test_documents_without_times(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
@@ -34,7 +34,7 @@ from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.values import FormatError, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError, without_formula
-from swsdask.model.schemas import RunHeader, RunPiece
+from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece
 from swsdask.model.trials import F64
 from swsdask.model.units import AUDIO_EXTENSIONS, TICKS_PER_SECOND, document_id
 from swsdask.places.reading import is_folder, is_local, parted
@@ -168,16 +168,17 @@ def quoted(text: str, delimiter: str) -> str:
 
 
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
-_COLUMNS = [
-    ("system", pa.string()),
-    ("query", pa.string()),
-    ("document", pa.string()),
-    ("channel", pa.int8()),
-    ("start", pa.float64()),
-    ("duration", pa.float64()),
-    ("score", pa.float64()),
-    ("decision", pa.string()),
-]
+_COLUMNS = {
+    "system": pa.string(),
+    "query": pa.string(),
+    "document": pa.string(),
+    "channel": pa.int8(),
+    "start": pa.float64(),
+    "duration": pa.float64(),
+    "score": pa.float64(),
+    "decision": pa.string(),
+}
+_PLACES = ("channel", "start", "duration")
 _DECISIONS = pa.array([None, "NO", "YES"])
 
 
@@ -237,20 +238,38 @@ def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> Non
 
 def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile, written: Callable[[str], str]) -> None:
     """Ids are as `written`, and quoted if they contain the delimiter or a quote."""
-    sink.write(f"{delimiter.join(name for name, _ in _COLUMNS)}\n".encode())
+    names, pieces = _columns_of(pieces)
+    sink.write(f"{delimiter.join(names)}\n".encode())
     for piece in pieces:
-        columns = [
-            _named([quoted(written(piece.header.system), delimiter)], np.zeros(len(piece), np.int8)),
-            _named([quoted(written(name), delimiter) for name in piece.queries], piece.query),
-            _named([quoted(written(file_name(name)), delimiter) for name in piece.documents], piece.document),
-            pa.array(piece.channel).cast(pa.string()),
-            seconds_text(piece.start),
-            seconds_text(piece.duration),
-            pa.array(piece.score).cast(pa.string()),
-            pc.fill_null(_DECISIONS, "").take(pa.array(piece.decision + 1)),
-        ]
-        lines = pc.binary_join_element_wise(*columns, delimiter)
+        columns = {
+            "system": _named([quoted(written(piece.header.system), delimiter)], np.zeros(len(piece), np.int8)),
+            "query": _named([quoted(written(name), delimiter) for name in piece.queries], piece.query),
+            "document": _named([quoted(written(name), delimiter) for name in _file_names(piece)], piece.document),
+            "channel": pa.array(piece.channel).cast(pa.string()),
+            "start": seconds_text(piece.start),
+            "duration": seconds_text(piece.duration),
+            "score": pa.array(piece.score).cast(pa.string()),
+            "decision": pc.fill_null(_DECISIONS, "").take(pa.array(piece.decision + 1)),
+        }
+        lines = pc.binary_join_element_wise(*(columns[name] for name in names), delimiter)
         sink.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
+
+
+def _columns_of(pieces: Iterable[RunPiece]) -> tuple[list[str], Iterator[RunPiece]]:
+    """The columns of the table of runs, and the pieces: runs without times have none that say where a detection is."""
+    rest = iter(pieces)
+    first = [*islice(rest, 1)]
+    untimed = any(map(_is_untimed, first))
+    return [name for name in _COLUMNS if not (untimed and name in _PLACES)], chain(first, rest)
+
+
+def _is_untimed(piece: RunPiece) -> bool:
+    return WITHOUT_TIMES in piece.header.attributes
+
+
+def _file_names(piece: RunPiece) -> list[str]:
+    """The documents as a table names them: without times, in full."""
+    return [name if _is_untimed(piece) else file_name(name) for name in piece.documents]
 
 
 def _named(names: Sequence[str], codes: NDArray[np.integer]) -> pa.Array:
@@ -258,29 +277,29 @@ def _named(names: Sequence[str], codes: NDArray[np.integer]) -> pa.Array:
 
 
 def _write_parquet(pieces: Iterable[RunPiece], sink: pa.NativeFile) -> None:
-    schema = pa.schema(_COLUMNS)
+    names, pieces = _columns_of(pieces)
+    schema = pa.schema([(name, _COLUMNS[name]) for name in names])
     said: dict[str, dict[str, str]] = {}
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         for piece in pieces:
-            start, duration = (pa.array(ticks / TICKS_PER_SECOND) for ticks in (piece.start, piece.duration))
-            writer.write_table(_table(piece, start, duration, schema))
+            writer.write_table(_table(piece, schema))
             said.setdefault(piece.header.system, {}).update(header_attributes(piece.header))
         if len(said) == 1:
             writer.add_key_value_metadata(next(iter(said.values())))
 
 
-def _table(piece: RunPiece, start: pa.Array, duration: pa.Array, schema: pa.Schema) -> pa.Table:
-    columns = [
-        _named([piece.header.system], np.zeros(len(piece), np.int8)),
-        _named(piece.queries, piece.query),
-        _named([file_name(document) for document in piece.documents], piece.document),
-        pa.array(piece.channel),
-        start,
-        duration,
-        pa.array(piece.score),
-        _DECISIONS.take(pa.array(piece.decision + 1)),
-    ]
-    return pa.table(columns, schema=schema)
+def _table(piece: RunPiece, schema: pa.Schema) -> pa.Table:
+    columns = {
+        "system": _named([piece.header.system], np.zeros(len(piece), np.int8)),
+        "query": _named(piece.queries, piece.query),
+        "document": _named(_file_names(piece), piece.document),
+        "channel": pa.array(piece.channel),
+        "start": pa.array(piece.start / TICKS_PER_SECOND),
+        "duration": pa.array(piece.duration / TICKS_PER_SECOND),
+        "score": pa.array(piece.score),
+        "decision": _DECISIONS.take(pa.array(piece.decision + 1)),
+    }
+    return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
 def convert(
