@@ -80,7 +80,7 @@ DEFAULT_MEASURES = ("atwv", "mtwv", "otwv", "stwv", "map")
 """The measures that evaluations are compared by where none are named, if they are defined for any system."""
 
 RANKED_MEASURES = ("map", "ndcg", "r_precision", "bpref", "reciprocal_rank")
-"""Those of evaluations whose setting `measures` is "ranked"."""
+"""The same of evaluations whose setting `measures` is "ranked"."""
 
 
 def compare(

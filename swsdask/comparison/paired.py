@@ -34,6 +34,7 @@ from swsdask.comparison.significance import (
     p_sign,
     p_wilcoxon,
     rounding,
+    rounding_of_differences,
 )
 from swsdask.kernels.differences import (
     N_BOOTSTRAP,
@@ -109,7 +110,8 @@ class Pair:
         one, other = self.one.exchanged, self.other.exchanged
         if one is not None and other is not None and not math.isnan(self.difference):
             parts = one.parts - other.parts
-            of_queries = (p_randomization(one, other), p_sign(parts), p_wilcoxon(parts))
+            hair = rounding_of_differences(one, other)
+            of_queries = (p_randomization(one, other), p_sign(parts, hair), p_wilcoxon(parts, hair))
         low, high = interval(self.difference, replicates, left_out, how.level)
         return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates), *of_queries)
 
@@ -165,9 +167,10 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
     one, other = pair.one.exchanged, pair.other.exchanged
     neighbours, counts = np.empty(4), np.zeros(N_COUNTS, np.int64)
     none = np.zeros(0)
-    exchanged = (none, none, none, none, 0.0)
+    exchanged = (none, none, none, none, 0.0, 0.0)
     if one is not None and other is not None:
-        exchanged = (one.parts, other.parts, one.sums, other.sums, rounding(one, other))
+        hairs = rounding(one, other), rounding_of_differences(one, other)
+        exchanged = (one.parts, other.parts, one.sums, other.sums, *hairs)
     n = len(pair.one.replicates)
     if not compare_pair(
         pair.one.replicates,
@@ -190,7 +193,9 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
         of_queries = (
             p_randomization(one, other) if n_moved <= ENUMERATED else (1 + number[N_REACH]) / (1 + n),
             p_of_signs(n_moved, min(number[N_UP], number[N_DOWN])),
-            p_wilcoxon(parts) if n_moved <= RANKED else p_of_ranks(n_moved, number[POSITIVE], number[TIES]),
+            p_wilcoxon(parts, exchanged[-1])
+            if n_moved <= RANKED
+            else p_of_ranks(n_moved, number[POSITIVE], number[TIES]),
         )
     return Tested(pair.difference, *ends.between(neighbours), (1 + number[N_BOOTSTRAP]) / (1 + n), *of_queries)
 

@@ -47,7 +47,7 @@ RANKED = 50
 """Up to how many queries with a difference Wilcoxon's test is exact."""
 
 _HAIR = 1e-12
-"""Relative: sums that are closer than this are equal."""
+"""Relative: numbers that are closer than this are equal. 1 - 2/3 and 1/3 are rounded differently."""
 
 _NORMAL = NormalDist()
 
@@ -57,17 +57,21 @@ class Exchanged:
     """The addend of each query in a measure of one system, and their sums under random signs, float64 [replicates].
 
     Of two systems the signs are the same: a query has -1 where the two are exchanged. `size` is the sum of the sizes of
-    the addends, as which their sums are rounded.
+    the addends, as which their sums are rounded, and `largest` the largest finite one, as which differences are.
     """
 
     parts: F64
     sums: F64
     size: float
+    largest: float
 
     @classmethod
     def of(cls, parts: F64, signs: I8) -> Self:
         """Take the sums; `signs` are int8 [n_queries, replicates]."""
-        return cls(parts, weighted_sums(signs, parts), float(abs(parts).sum()))
+        sizes = abs(parts)
+        return cls(
+            parts, weighted_sums(signs, parts), float(sizes.sum()), float(sizes[np.isfinite(sizes)].max(initial=0.0))
+        )
 
 
 def standard_error(replicates: F64) -> float:
@@ -131,7 +135,7 @@ def p_randomization(one: Exchanged, other: Exchanged) -> float:
     """
     parts = one.parts - other.parts
     hair = rounding(one, other)
-    moved = parts[parts != 0]
+    moved = parts[abs(parts) > rounding_of_differences(one, other)]
     if len(moved) <= ENUMERATED:
         sums = np.zeros(1)
         for part in moved.tolist():
@@ -146,9 +150,14 @@ def rounding(one: Exchanged, other: Exchanged) -> float:
     return _HAIR * (one.size + other.size)
 
 
-def p_sign(parts: F64) -> float:
-    """The exact sign test: queries without a difference are left out."""
-    n_up, n_down = int(np.count_nonzero(parts > 0)), int(np.count_nonzero(parts < 0))
+def rounding_of_differences(one: Exchanged, other: Exchanged) -> float:
+    """By how much the differences of two queries may differ and be equal."""
+    return _HAIR * (one.largest + other.largest)
+
+
+def p_sign(parts: F64, hair: float = 0.0) -> float:
+    """The exact sign test: queries without a difference, which is one of at most a `hair`, are left out."""
+    n_up, n_down = int(np.count_nonzero(parts > hair)), int(np.count_nonzero(parts < -hair))
     return p_of_signs(n_up + n_down, min(n_up, n_down))
 
 
@@ -162,18 +171,24 @@ def p_of_signs(n: int, few: int) -> float:
     return min(1.0, float(2 * total / 2**n))
 
 
-def p_wilcoxon(parts: F64) -> float:
+def p_wilcoxon(parts: F64, hair: float = 0.0) -> float:
     """Wilcoxon's signed-rank test: queries without a difference are left out, equal ones share their rank.
 
-    Exact for up to `RANKED` queries with a difference, else by the normal approximation, its variance less what ties
+    A difference of at most a `hair` is none, and differences are equal that exceed the least of them by no more. Exact
+    for up to `RANKED` queries with a difference, else by the normal approximation, its variance less what ties
     take away. It supposes that differences are spread evenly about their middle.
     """
-    moved = parts[parts != 0]
+    moved = parts[abs(parts) > hair]
     n = len(moved)
     if n == 0:
         return 1.0
-    _, group, sizes = np.unique(abs(moved), return_inverse=True, return_counts=True)
-    twice = (2 * np.cumsum(sizes) - sizes + 1)[group]
+    ascending = np.sort(abs(moved))
+    begins = [0]
+    while (after := int(np.searchsorted(ascending, ascending[begins[-1]] + hair, "right"))) < n:
+        begins.append(after)
+    sizes = np.diff([*begins, n])
+    group = np.searchsorted(ascending[begins], abs(moved), "right") - 1
+    twice = (2 * np.array(begins) + sizes + 1)[group]
     positive = int(twice[moved > 0].sum())
     if n <= RANKED:
         ways = np.ones(1)

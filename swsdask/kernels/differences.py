@@ -60,15 +60,18 @@ def _lowest(values: F64, sign: float, limit: float, most: int, room: F64) -> int
 
 
 @part(error_model="numpy")
-def _ranked(parts: F64, others: F64, room: F64, counts: I64) -> None:
-    """Count queries with a difference of either sign, and their ranks by size: equal sizes share the middle one."""
+def _ranked(parts: F64, others: F64, hair: float, room: F64, counts: I64) -> None:
+    """Count queries with a difference of either sign, and their ranks by size: equal sizes share the middle one.
+
+    Differences are rounded: one of at most a `hair` is none, and sizes are equal that exceed the least by no more.
+    """
     n_up, n_down, n = 0, 0, len(parts)
     for query in range(n):
         difference = parts[query] - others[query]
-        if difference > 0.0:
+        if difference > hair:
             room[n_up] = difference
             n_up += 1
-        elif difference < 0.0:
+        elif difference < -hair:
             n_down += 1
             room[n - n_down] = -difference
     up, down = room[:n_up], room[n - n_down : n]
@@ -79,9 +82,9 @@ def _ranked(parts: F64, others: F64, room: F64, counts: I64) -> None:
     while i < n_up or j < n_down:
         size = up[i] if j == n_down or (i < n_up and up[i] <= down[j]) else down[j]
         first_up, first_down = i, j
-        while i < n_up and up[i] == size:
+        while i < n_up and up[i] <= size + hair:
             i += 1
-        while j < n_down and down[j] == size:
+        while j < n_down and down[j] <= size + hair:
             j += 1
         n_equal = i - first_up + j - first_down
         positive += (i - first_up) * (2 * before + n_equal + 1)
@@ -107,7 +110,7 @@ def _n_reach(sums: F64, others: F64, parts: F64, of_others: F64, hair: float) ->
 
 _COLUMN = column(float64)
 _REPLICATES = (_COLUMN, _COLUMN, float64, float64, int64, int64, float64)
-_EXCHANGES = (_COLUMN, _COLUMN, _COLUMN, _COLUMN, float64)
+_EXCHANGES = (_COLUMN, _COLUMN, _COLUMN, _COLUMN, float64, float64)
 
 
 @kernel(boolean(*_REPLICATES, *_EXCHANGES, float64[:, ::1], float64[::1], int64[::1]), error_model="numpy")
@@ -124,6 +127,7 @@ def compare_pair(
     sums: F64,
     others_sums: F64,
     hair: float,
+    hair_of_differences: float,
     room: F64,
     ends: F64,
     counts: I64,
@@ -133,7 +137,8 @@ def compare_pair(
     `replicates` and `others` float64 [n] are those of the systems. `ends` are the differences of replicates at `low`,
     low + 1, `high` and high + 1 of their sorted order, sought beyond so many standard `deviations` from the mean.
     Replicates as far from the `difference` as the `bound` are counted. `parts` float64 [n_queries] are the addends of
-    queries, `sums` float64 [n] those under exchanges; without exchanges both are empty. `room` is float64 [2, n or
+    queries, `sums` float64 [n] those under exchanges; without exchanges both are empty. Sums that differ by a `hair` are
+    equal, and so are differences of queries by a `hair_of_differences`. `room` is float64 [2, n or
     n_queries, whichever is more].
 
     False if a difference is not finite, or if the ends were not found: then what was written says nothing.
@@ -163,6 +168,6 @@ def compare_pair(
         return False
     ends[2], ends[3] = -sorted_room[from_top], -sorted_room[from_top - 1]
     if len(sums):
-        _ranked(parts, of_others, sorted_room, counts)
+        _ranked(parts, of_others, hair_of_differences, sorted_room, counts)
         counts[N_REACH] = _n_reach(sums, others_sums, parts, of_others, hair)
     return True

@@ -17,7 +17,7 @@ from swsdask.model.comparison import Resampling
 from swsdask.model.samples import Averages
 from swsdask.model.trials import F64
 
-KINDS = ["numbers", "few numbers", "mostly equal", "heavy tails", "all equal"]
+KINDS = ["numbers", "few numbers", "thirds", "mostly equal", "heavy tails", "all equal"]
 
 
 def values(kind: str, n: int, rng: np.random.Generator) -> F64:
@@ -26,6 +26,9 @@ def values(kind: str, n: int, rng: np.random.Generator) -> F64:
         return rng.random(n)
     if kind == "few numbers":
         return rng.integers(0, 3, n) / 2
+    if kind == "thirds":  # 1 - 2/3 is not 1/3
+        thirds = rng.integers(0, 4, n) / 3
+        return np.where(rng.random(n) < 0.5, thirds, 1 - thirds)
     if kind == "mostly equal":
         return np.where(rng.random(n) < 0.1, rng.random(n), 0.5)
     if kind == "heavy tails":
@@ -71,7 +74,7 @@ def test_ordinary_pairs_are_counted_by_compiled_code(monkeypatch: pytest.MonkeyP
 def test_there_is_nothing_beyond_the_highest_replicate() -> None:
     n, none, room = 200, np.zeros(0), np.full((2, 200), np.nan)
     replicates = np.random.default_rng(1).random(n)
-    of_none = (none, none, none, none, 0.0)
+    of_none = (none, none, none, none, 0.0, 0.0)
     ends, counts = np.zeros(4), np.zeros(N_COUNTS, np.int64)
     for high, found in ((n - 2, True), (n - 1, False)):
         given = (replicates, np.zeros(n), 0.5, 0.5, 0, high, 1.5)

@@ -25,6 +25,7 @@ from swsdask.comparison.significance import (
     p_wilcoxon,
     percentile_interval,
     random_signs,
+    rounding_of_differences,
     standard_error,
 )
 from swsdask.model.comparison import Resampling
@@ -113,6 +114,22 @@ def test_wilcoxon_is_that_of_scipy(n: int, method: str) -> None:
     parts = np.random.default_rng(n).normal(0.1, 1, n)
     expected = stats.wilcoxon(parts, method=method).pvalue
     assert p_wilcoxon(np.append(parts, [0.0, 0.0])) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("up", "down"), [(9, 3), (54, 46)])
+def test_differences_are_equal_that_only_rounding_tells_apart(up: int, down: int) -> None:
+    """One hit of three more or less: 1/3 - 0 and 1 - 2/3 are two numbers, and their queries would not share a rank."""
+    one = Exchanged.of(np.array([1 / 3] * up + [2 / 3] * down + [1 / 3]), np.ones((up + down + 1, 1), np.int8))
+    other = Exchanged.of(np.array([0.0] * up + [1.0] * down + [1 - 2 / 3]), np.ones((up + down + 1, 1), np.int8))
+    parts, hair = one.parts - other.parts, rounding_of_differences(one, other)
+    assert len(np.unique(abs(parts))) == 3
+    steps = np.repeat([1.0, -1.0], [up, down])
+    ranks = stats.rankdata(abs(steps))
+    exact = min(1.0, 2 * stats.binom.cdf(min(up, down), up + down, 0.5))  # of equal ranks, as of signs
+    expected = exact if up + down <= 50 else stats.wilcoxon(steps, method="asymptotic", correction=False).pvalue
+    assert len(set(ranks)) == 1
+    assert p_wilcoxon(parts, hair) == pytest.approx(expected, rel=1e-9)
+    assert p_sign(parts, hair) == pytest.approx(stats.binomtest(up, up + down).pvalue, rel=1e-9)
 
 
 def test_wilcoxon_with_ties() -> None:
