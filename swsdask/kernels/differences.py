@@ -137,9 +137,9 @@ def compare_pair(
     `replicates` and `others` float64 [n] are those of the systems. `ends` are the differences of replicates at `low`,
     low + 1, `high` and high + 1 of their sorted order, sought beyond so many standard `deviations` from the mean.
     Replicates as far from the `difference` as the `bound` are counted. `parts` float64 [n_queries] are the addends of
-    queries, `sums` float64 [n] those under exchanges; without exchanges both are empty. Sums that differ by a `hair` are
-    equal, and so are differences of queries by a `hair_of_differences`. `room` is float64 [2, n or
-    n_queries, whichever is more].
+    queries, `sums` float64 [n] those under exchanges; without exchanges both are empty. Sums that differ by a `hair`
+    are equal, and so are differences of queries by a `hair_of_differences`. `room` is float64 [2, n or n_queries,
+    whichever is more].
 
     False if a difference is not finite, or if the ends were not found: then what was written says nothing.
     """

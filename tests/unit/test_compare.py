@@ -262,7 +262,8 @@ def test_wilcoxon_is_that_of_scipy_on_numbers_by_query(files: Path) -> None:
     for measure, by_query in measures.items():
         columns = query_numbers(result, "all", [by_query]).columns
         for row in found.differences_of("all", measure):
-            difference = columns[row["a"], by_query] - columns[row["b"], by_query]
+            # Shares of few targets: differences that rounding alone distinguishes are equal.
+            difference = np.round(columns[row["a"], by_query] - columns[row["b"], by_query], 9)
             moved = difference[difference != 0]
             # Of a permutation test, scipy has the exact distribution with ties too.
             alone = len(np.unique(abs(moved))) == len(moved)
