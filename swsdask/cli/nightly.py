@@ -14,6 +14,7 @@ from typing import TypeVar
 import click
 
 from swsdask.cli.options import records_format_option
+from swsdask.model.errors import one_line
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -93,7 +94,7 @@ class _Text(logging.Formatter):
         where = ", ".join(str(getattr(record, name)) for name in ("evaluation", "system") if hasattr(record, name))
         stamp = "" if sys.stderr.isatty() else f"{_time(record)} "
         text = f"{record.getMessage()}" + (f" ({record.seconds:.1f} s)" if hasattr(record, "seconds") else "")
-        return f"{stamp}swsdask: {where + ': ' if where else ''}{text}"
+        return f"{stamp}swsdask: {one_line(where) + ': ' if where else ''}{text}"
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -196,7 +196,8 @@ class Record:
     """The findings of a night beside its numbers.
 
     `stamps` are the size and time, or ETag, of every run that was looked into, and `GONE` of the refused ones that are
-    gone; `rows` the detections that were ingested; `gates` what failed of them, `notes` what a reader must know.
+    gone; `sources` the file of each system that was taken in; `rows` the detections that were ingested; `gates` what
+    failed of them, `notes` what a reader must know.
     """
 
     number: int
@@ -204,6 +205,7 @@ class Record:
     version: int
     swsdask: str
     stamps: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
     refused: tuple[Refused, ...] = ()
     moves: tuple[Move, ...] = ()
     gates: tuple[str, ...] = ()

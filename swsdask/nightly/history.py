@@ -132,6 +132,11 @@ class History:
         return found
 
     @cached_property
+    def sources(self) -> dict[str, str]:
+        """The file that a night took in last of each system. Nights of earlier releases do not say."""
+        return {system: url for night in self.nights for system, url in night.record.sources.items()}
+
+    @cached_property
     def standings(self) -> dict[str, Standing]:
         """The standing of every system, by name."""
         columns = [self.table[name].to_pylist() for name in ("system", "night", "version", "content", "signature")]
@@ -259,7 +264,7 @@ def publish(job: NightlyEvaluation, past: History, result: Result | None, began:
             path = folder / "report.html"
             report(result, path)
             out.replace(place, path.read_bytes())
-    latest = (json.dumps(_latest(page, past), sort_keys=True) + "\n").encode()
+    latest = (json.dumps(_latest(page, past), sort_keys=True, allow_nan=False) + "\n").encode()
     out.replace("index.html", index(page).encode())
     out.replace("feed.xml", atom_feed(page).encode())
     out.replace("metrics.prom", metrics(page, time.monotonic() - began).encode())
@@ -316,8 +321,9 @@ def _latest(page: BoardPage, past: History) -> dict[str, object]:
     }
 
 
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _number(value: float) -> float | str | None:
+    """A number as JSON has it: infinite ones are text."""
+    return None if math.isnan(value) else value if math.isfinite(value) else str(value)
 
 
 HOLDS_S = 3600.0

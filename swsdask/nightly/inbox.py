@@ -27,7 +27,7 @@ from fsspec.implementations.local import LocalFileSystem
 from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
-from swsdask.model.errors import InputError, Problem
+from swsdask.model.errors import InputError, Problem, one_line
 from swsdask.places.reading import is_local, settles_in, stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -53,8 +53,9 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
         Folders, globs or URLs. A file in a folder one level below is of the system that the folder is named after;
         others are of the system that they are named after.
     pattern : str, optional
-        A regular expression with the group `system`, and perhaps `date` and `tag`, that is searched in paths instead.
-        Files without a match are passed over. The system of a run with a tag is SYSTEM-TAG.
+        A regular expression with the group `system`, and perhaps `date` and `tag`, that is searched in paths instead,
+        of files however deep below the inbox. Files without a match are passed over. The system of a run with a tag is
+        SYSTEM-TAG. Dates are compared as text: the year comes first.
 
     Returns
     -------
@@ -70,10 +71,13 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     named = None if pattern is None else re.compile(pattern)
     found: dict[str, tuple[str, Arrived]] = {}
     for entry in inbox:
-        listed = _runs(entry)
+        listed = _runs(entry, deepest=2 if named is None else None)
         for url, (depth, stamp) in sorted(listed.items()):
             name = url.rsplit("/", 1)[-1]
             if name.endswith(_RESOURCES) or name.lower().startswith("readme"):
+                continue
+            if not _is_text(url):
+                LOG.warning("passed over, its name is no text in UTF-8: %r", url)
                 continue
             date, system = "", url.rsplit("/", 2)[-2] if depth == 1 and not is_glob(entry) else system_of_file(url)
             if named is not None:
@@ -81,21 +85,34 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
                 if match is None:
                     continue
                 groups = match.groupdict()
+                if not groups["system"]:
+                    LOG.warning("passed over, the pattern finds no system in its path: %s", one_line(url))
+                    continue
                 date, system = groups.get("date") or "", groups["system"]
                 system = f"{system}-{groups['tag']}" if groups.get("tag") else system
             beside = listed.get(f"{_folder(url)}/{system_of_file(url)}{_RESOURCES}")
             arrived = Arrived(url, system, stamp if beside is None else f"{stamp} {beside[1]}")
             if (there := found.get(system)) and there[0] == date and _folder(there[1].url) != _folder(url):
                 passed_over = min(there[1].url, url)
-                LOG.warning("passed over, a later file is of the system %s too: %s", system, passed_over)
+                LOG.warning(
+                    "passed over, a later file is of the system %s too: %s", one_line(system), one_line(passed_over)
+                )
             if there is None or (date, url) >= (there[0], there[1].url):
                 found[system] = date, arrived
     return [arrived for _, (_, arrived) in sorted(found.items())]
 
 
-def _runs(entry: str) -> dict[str, tuple[int, str]]:
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # bytes of another encoding
+        return False
+    return True
+
+
+def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
     """The regular files of an entry, and in place of those that are one table their folder, a level above them."""
-    listed, folders = _listed(entry)
+    listed, folders = _listed(entry, deepest)
     tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
     within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
     within += [(url, depth) for url, depth in folders.items() if _is_part(url) and depth > 0]
@@ -113,7 +130,7 @@ def _runs(entry: str) -> dict[str, tuple[int, str]]:
             if parts.keys() <= inside.keys():
                 found[table] = depth, " ".join(inside[part][1] for part in parts)
             else:
-                LOG.warning("passed over, a table that has more than regular files: %s", table)
+                LOG.warning("passed over, a table that has more than regular files: %s", one_line(table))
     return found
 
 
@@ -122,7 +139,7 @@ def _is_part(folder: str) -> bool:
     return "=" in folder.rsplit("/", 1)[-1]
 
 
-def _listed(entry: str, deepest: int | None = 2) -> tuple[dict[str, tuple[int, str]], dict[str, int]]:
+def _listed(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]], dict[str, int]]:
     """The regular files with their stamps, and the folders: how many levels below the entry, `deepest` at most."""
     filesystem, root, infos = _found(entry, deepest)
     files = [info for info in infos.values() if info.get("type") != "directory"]
@@ -131,7 +148,7 @@ def _listed(entry: str, deepest: int | None = 2) -> tuple[dict[str, tuple[int, s
         filesystem, root, infos = _found(entry, deepest)
     if isinstance(filesystem, _Local):
         for folder, error in filesystem.missed.items():
-            LOG.warning("passed over, a folder that cannot be listed (%s): %s", error.strerror, folder)
+            LOG.warning("passed over, a folder that cannot be listed (%s): %s", error.strerror, one_line(folder))
     listed: dict[str, tuple[int, str]] = {}
     folders: dict[str, int] = {}
     for path, info in infos.items():
@@ -144,7 +161,7 @@ def _listed(entry: str, deepest: int | None = 2) -> tuple[dict[str, tuple[int, s
             listed[url] = depth, stamp_of(info)
         else:
             what = "a link: links are not followed" if info.get("islink") else "no regular file"
-            LOG.warning("passed over, %s: %s", what, url)
+            LOG.warning("passed over, %s: %s", what, one_line(url))
     return listed, folders
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -131,15 +132,6 @@ class NightlySettings(BaseModel):
     evaluation: Annotated[tuple[NightlyEvaluation, ...], Field(min_length=1)]
     notify: tuple[Text, ...] = ()
 
-    @model_validator(mode="after")
-    def _each_its_own(self) -> Self:
-        for what in ("name", "archive", "out"):
-            values = [getattr(each, what) for each in self.evaluation]
-            repeated = [value for value in dict.fromkeys(values) if values.count(value) > 1]
-            if repeated:
-                raise ValueError(f"two evaluations have the {what} {repeated[0]!r}: each needs its own")
-        return self
-
     def only(self, name: str | None) -> tuple[NightlyEvaluation, ...]:
         """All evaluations, or the one of a name. Raises `SettingsError` for an unknown name."""
         names = [each.name for each in self.evaluation]
@@ -170,12 +162,32 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
         raise SettingsError("\n".join(f"{place}: {_explained(each, said)}" for each in _causes(error))) from None
     here = local_path(place)
     folder = parted(place)[0] if here is None else str(Path(here).resolve().parent)
-    return settings.model_copy(update={"evaluation": tuple(each.at(folder) for each in settings.evaluation)})
+    evaluations = tuple(each.at(folder) for each in settings.evaluation)
+    if (shared := _shared(evaluations)) is not None:
+        raise SettingsError(f"{place}: {shared}: each needs its own.")
+    return settings.model_copy(update={"evaluation": evaluations})
 
 
 def example() -> str:
     """A commented file of settings."""
     return (conf_directory() / "nightly" / "example.toml").read_text(encoding="utf-8")
+
+
+def _shared(evaluations: Sequence[NightlyEvaluation]) -> str | None:
+    """Say what two evaluations have in common that they must not, however it is spelt."""
+    for what in ("name", "archive", "out"):
+        values = [getattr(each, what) for each in evaluations]
+        places = values if what == "name" else [*map(_normalised, values)]
+        repeated = [value for value, place in zip(values, places, strict=True) if places.count(place) > 1]
+        if repeated:
+            return f"two evaluations have the {what} {repeated[-1]!r}"
+    return None
+
+
+def _normalised(place: str) -> str:
+    """One spelling of a path or URL."""
+    path = local_path(place)
+    return place.rstrip("/") if path is None else os.path.normpath(path)
 
 
 def _at(place: str, folder: str) -> str:

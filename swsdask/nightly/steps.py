@@ -81,10 +81,7 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     if not _knows_reference(job, known):
         _read(job)
         lines = ["the reference is to be taken in: it is new, or its files changed"]
-    lines += [
-        f"{each.system}: {each.url} is {'changed' if past.stamps.get(each.url) else 'new'}"
-        for each in _unread(news, known, past)
-    ]
+    lines += [f"{each.system}: {each.url} {_how(each, past)}" for each in _unread(news, known, past)]
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if evaluation is not None:
         due = _due(job, evaluation, past)
@@ -92,6 +89,11 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     if not lines and past.last is not None and not is_published(job.out, past.last):
         lines = [f"night {past.last.number}: to be published again"]
     return [f"{job.name}: {line}" for line in lines or ["nothing is new"]]
+
+
+def _how(arrived: Arrived, past: History) -> str:
+    before = past.stamps.get(arrived.url)
+    return "is new" if not before else "counts for that system now" if before == arrived.stamp else "is changed"
 
 
 def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = None) -> Outcome:
@@ -136,14 +138,22 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         known = _known(job, there)
         with_reference = not _knows_reference(job, known)
         unread = _unread(news, known, past)
+        aside = _set_aside(news, unread, known, past)
         refused = _take_in(job, unread, past, renewing, workers, with_reference=with_reference)
         evaluation = _opened(job) if there is None or unread or with_reference else there
         due = _due(job, evaluation, past)
         before = {(each.url, each.problems) for each in past.refused.values()}
+        taken = _without(_without(news, refused), aside)
+        whole = [each.url for each in taken if each.url in past.refused]
         record = past.last
-        if due or gone or any((each.url, each.problems) not in before for each in refused):
-            stamps = {**{each.url: each.stamp for each in news}, **dict.fromkeys(gone, GONE)}
-            record, rows = _new_record(job, evaluation, past, stamps, refused, due, today, renewing, workers)
+        if due or gone or whole or any((each.url, each.problems) not in before for each in refused):
+            looked_into = _without(news, aside)  # those set aside are refused still, as what they were then
+            stamps = {**{each.url: each.stamp for each in looked_into}, **dict.fromkeys(gone, GONE)}
+            sources = {each.system: each.url for each in taken}
+            notes = [f"Refused before, and taken in now: {url}" for url in whole]
+            record, rows = _new_record(
+                job, evaluation, past, stamps, sources, refused, due, notes, today, renewing, workers
+            )
             lease.check()
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
@@ -191,9 +201,19 @@ def _workers(job: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Wo
 
 
 def _news(job: NightlyEvaluation, past: History) -> tuple[list[Arrived], list[str]]:
-    """The files that are not as a night looked into them last, and the refused ones that are there no more."""
+    """The files that are not as a night looked into them last, and the refused ones that are there no more.
+
+    A file is news too if it is unchanged, but now the one of its system: a later one is gone, or the name is new.
+    """
     arrived = look(job.inbox, job.pattern)
-    news = [each for each in arrived if past.stamps.get(each.url) != each.stamp]
+
+    def is_news(each: Arrived) -> bool:
+        if past.stamps.get(each.url) != each.stamp:
+            return True
+        another = each.system not in past.standings or past.sources.get(each.system, each.url) != each.url
+        return another and each.url not in past.refused
+
+    news = list(filter(is_news, arrived))
     return news, sorted(past.refused.keys() - {each.url for each in arrived})
 
 
@@ -256,6 +276,16 @@ def _read(job: NightlyEvaluation) -> Evaluation:
     )
 
 
+def _set_aside(
+    news: Sequence[Arrived], unread: Sequence[Arrived], known: KnownSources | None, past: History
+) -> list[Arrived]:
+    """Select the files that stay refused although they need not be read: they were only copied or touched."""
+    if known is None:
+        return []
+    rest = [each for each in _without(news, unread) if each.url in past.refused]
+    return [each for each in rest if known.refused(RunFile(each.url, each.system)) == past.refused[each.url].problems]
+
+
 def _take_in(
     job: NightlyEvaluation,
     news: Sequence[Arrived],
@@ -285,9 +315,9 @@ def _take_in(
     return sorted(refused, key=lambda each: each.url)
 
 
-def _without(news: Sequence[Arrived], refused: Sequence[Refused]) -> list[Arrived]:
-    faulty = {each.url for each in refused}
-    return [each for each in news if each.url not in faulty]
+def _without(news: Sequence[Arrived], others: Sequence[Arrived | Refused]) -> list[Arrived]:
+    urls = {each.url for each in others}
+    return [each for each in news if each.url not in urls]
 
 
 def _ingest(
@@ -366,17 +396,20 @@ def _new_record(
     evaluation: Evaluation,
     past: History,
     stamps: Mapping[str, str],
+    sources: Mapping[str, str],
     refused: Sequence[Refused],
     due: Mapping[str, str],
+    notes: Sequence[str],
     today: date,
     progress: Progress,
     workers: Workers,
 ) -> tuple[Record, list[dict[str, object]]]:
     """The record and the rows of tonight."""
     number = 1 if past.last is None else past.last.number + 1
-    day, notes = today.isoformat(), []
+    day = today.isoformat()
     if past.last is not None and day < past.last.date:
-        notes.append(f"The clock says {day}, but night {past.last.number} was {past.last.date}, which counts on.")
+        late = f"The clock says {day}, but night {past.last.number} was {past.last.date}, which counts on."
+        notes = [*notes, late]
         day = past.last.date
     runs = {run.system: run for run in evaluation.archive.runs}
     rows: list[dict[str, object]] = []
@@ -397,6 +430,7 @@ def _new_record(
         stored(evaluation).version,
         __version__,
         stamps=dict(stamps),
+        sources=dict(sources),
         refused=tuple(refused),
         moves=verdict.moves,
         gates=verdict.gates,

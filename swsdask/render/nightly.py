@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.errors import counted, visible
+from swsdask.model.errors import counted, one_line, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
 from swsdask.model.tables import Row
@@ -277,7 +277,7 @@ def night_lines(name: str, out: str, night: Record) -> list[str]:
     ]
     lines += [f"  gone {url}, which was refused" for url in night.gone]
     lines += [f"  {gate}" for gate in night.gates]
-    return [*lines, f"  board: {out.rstrip('/')}/index.html"]
+    return [one_line(line) for line in (*lines, f"  board: {out.rstrip('/')}/index.html")]
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -1,0 +1,206 @@
+"""The files that a night takes: whose they are, and what becomes of those that are refused, withdrawn or renamed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from swsdask.archive.storage import Storage
+from swsdask.model.errors import SettingsError
+from swsdask.nightly.history import read_history
+from swsdask.nightly.inbox import look
+from swsdask.nightly.settings import NightlyEvaluation, load_nightly
+from swsdask.nightly.steps import plan_night, run_night
+from swsdask.places import reading
+from swsdask.render.nightly import night_lines
+from swsdask.simulate.evaluation import simulate, write
+
+DAY = date(2020, 1, 1)
+FILE = """
+[[evaluation]]
+name = "{name}"
+reference = "files"
+archive = "{name}"
+out = "board-{name}"
+inbox = ["inbox"]
+measures = ["atwv", "mtwv"]
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settled_at_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "SETTLED_S", 0.01)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def warnings_reach_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier command may have ended that."""
+    monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("simulated")
+    write(simulate(1, hours=0.1, n_queries=4), folder / "files")
+    return folder
+
+
+class Inbox:
+    """A folder with an evaluation, and runs that come and go."""
+
+    def __init__(self, folder: Path, pattern: str = "") -> None:
+        self.folder = folder
+        self.inbox = folder / "inbox"
+        self.inbox.mkdir()
+        self.search(pattern)
+
+    def search(self, pattern: str) -> None:
+        """Find systems in paths by a pattern."""
+        more = f"pattern = '{pattern}'\n" if pattern else ""
+        (self.folder / "nightly.toml").write_text(FILE.format(name="a") + more)
+
+    @property
+    def evaluation(self) -> NightlyEvaluation:
+        return load_nightly(self.folder / "nightly.toml").evaluation[0]
+
+    def put(self, run: str, name: str = "") -> Path:
+        """Copy a run of the simulation into the inbox."""
+        path = self.inbox / (name or f"{run}.kwslist.xml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.folder / f"files/runs/{run}.kwslist.xml", path)
+        return path
+
+    def night(self) -> list[str] | None:
+        """The systems that moved; None if nothing was new."""
+        record = run_night(self.evaluation, DAY).record
+        return None if record is None else sorted(move.system for move in record.moves)
+
+    @property
+    def refused(self) -> list[str]:
+        """The refused files, by the history and by what is published."""
+        found = [Path(url).name for url in read_history(Storage(self.evaluation.archive)).refused]
+        latest = json.loads((self.folder / "board-a/latest.json").read_text())
+        assert [Path(url).name for url in latest["refused"]] == found
+        return found
+
+    def values(self) -> dict[str, float]:
+        """The published MTWV of each system."""
+        systems = json.loads((self.folder / "board-a/latest.json").read_text())["systems"]
+        return {name: each["values"]["all"]["mtwv"] for name, each in systems.items()}
+
+
+@pytest.fixture
+def inbox(tmp_path: Path, simulated: Path) -> Inbox:
+    shutil.copytree(simulated / "files", tmp_path / "files")
+    return Inbox(tmp_path)
+
+
+def test_a_run_that_is_still_broken_stays_refused_whatever_else_arrives(inbox: Inbox) -> None:
+    """It was uploaded again with the same bytes, which alone is no news."""
+    inbox.put("weak")
+    broken = inbox.inbox / "broken.kwslist.xml"
+    broken.write_text("<a")
+    assert (inbox.night(), inbox.refused) == (["weak"], [broken.name])
+    os.utime(broken, (1, 1))
+    assert (inbox.night(), inbox.refused) == (None, [broken.name])
+    inbox.put("middling")
+    assert (inbox.night(), inbox.refused) == (["middling"], [broken.name])
+    assert (inbox.night(), inbox.refused) == (None, [broken.name])
+    shutil.copyfile(inbox.folder / "files/runs/calibrated.kwslist.xml", broken)
+    assert (inbox.night(), inbox.refused) == (["broken"], [])
+
+
+def test_a_run_that_is_whole_again_is_no_longer_refused(inbox: Inbox) -> None:
+    """Though the archive has its content: a night fell into the time in which it was copied anew."""
+    run = inbox.put("weak")
+    assert inbox.night() == ["weak"]
+    run.write_text("<broken")
+    assert (inbox.night(), inbox.refused) == ([], [run.name])
+    inbox.put("weak")
+    record = run_night(inbox.evaluation, DAY).record
+    assert record is not None
+    assert record.notes == (f"Refused before, and taken in now: {run}",)
+    assert inbox.refused == []
+    assert inbox.night() is None
+
+
+def test_the_run_before_counts_again_when_a_later_one_is_withdrawn(inbox: Inbox) -> None:
+    inbox.search(r"(?P<system>[^/]+)/(?P<date>[0-9-]+)\.kwslist\.xml$")
+    first = inbox.put("middling", "team/2026-11-01.kwslist.xml")
+    assert inbox.night() == ["team"]
+    values = inbox.values()
+    later = inbox.put("weak", "team/2026-11-02.kwslist.xml")
+    assert inbox.night() == ["team"]
+    assert inbox.values() != values
+    later.unlink()
+    assert plan_night(inbox.evaluation) == [f"a: team: {first} counts for that system now"]
+    assert inbox.night() == ["team"]
+    assert inbox.values() == values
+    assert inbox.night() is None
+
+
+def test_another_pattern_gives_systems_their_names_without_a_change_of_files(inbox: Inbox) -> None:
+    inbox.put("middling", "team/primary.kwslist.xml")
+    inbox.put("weak", "team/contrastive.kwslist.xml")
+    assert inbox.night() == ["team"]
+    inbox.search(r"(?P<system>[^/]+)/(?P<tag>[^/]+)\.kwslist\.xml$")
+    assert inbox.night() == ["team-contrastive", "team-primary"]
+    assert inbox.night() is None
+
+
+def test_names_that_cannot_be_kept_stop_nothing(inbox: Inbox, caplog: pytest.LogCaptureFixture) -> None:
+    """A folder from an old archive has its name in another encoding."""
+    inbox.put("weak")
+    odd = os.fsencode(inbox.inbox) + b"/caf\xe9"
+    os.mkdir(odd)
+    shutil.copyfile(inbox.put("middling"), odd + b"/run.kwslist.xml")
+    with caplog.at_level(logging.WARNING):
+        assert inbox.night() == ["middling", "weak"]
+    assert r"passed over, its name is no text in UTF-8: '" in caplog.text
+    inbox.put("weak", "a\nb/run.kwslist.xml")
+    record = run_night(inbox.evaluation, DAY).record
+    assert record is not None
+    assert not any("\n" in line for line in night_lines("a", "board-a", record))
+
+
+def test_a_pattern_may_find_no_system_and_files_however_deep(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("team1/2026/11/run.tsv", "other/run.tsv"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    found = look([str(tmp_path)], r"(?:(?P<system>team\w+)/.*)?run\.tsv$")
+    assert [each.system for each in found] == ["team1"]
+    assert "the pattern finds no system in its path" in caplog.text
+
+
+def test_infinite_numbers_are_text_in_what_is_published(inbox: Inbox) -> None:
+    """The threshold that accepts nothing, where every detection is a false alarm."""
+    place = inbox.folder / "nightly.toml"
+    place.write_text(place.read_text().replace('["atwv", "mtwv"]', '["mtwv", "mtwv_threshold"]'))
+    run = inbox.put("weak").read_text()
+    (inbox.inbox / "weak.kwslist.xml").write_text(run.replace('tbeg="', 'tbeg="9'))
+    run_night(inbox.evaluation, DAY)
+    content = (inbox.folder / "board-a/latest.json").read_text()
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    systems = json.loads(content, parse_constant=refuse)["systems"]
+    assert systems["weak"]["values"]["all"]["mtwv_threshold"] == "inf"
+
+
+@pytest.mark.parametrize("other", ["./a", "a/", "b/../a", "{here}/a"])
+def test_two_evaluations_need_two_archives_however_they_are_spelt(tmp_path: Path, other: str) -> None:
+    place = tmp_path / "nightly.toml"
+    second = FILE.format(name="b").replace('archive = "b"', f'archive = "{other.format(here=tmp_path)}"')
+    place.write_text(FILE.format(name="a") + second)
+    with pytest.raises(SettingsError, match="two evaluations have the archive"):
+        load_nightly(place)
