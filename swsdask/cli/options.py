@@ -471,7 +471,8 @@ def explicit_settings(
         if not equals or not key:
             raise SettingsError(f"--set {cut(repr(assignment))}: expected KEY=VALUE, e.g. tolerance_s=0.5.")
         table = explicit
-        *parents, last = [table_name, *key.removeprefix(f"{table_name}.").split(".")]
+        named = key.partition(".")[0] in ("engine", table_name)
+        *parents, last = [*([] if named else [table_name]), *key.split(".")]
         for parent in parents:
             table = table.setdefault(parent, {})
             if not isinstance(table, dict):

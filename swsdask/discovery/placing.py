@@ -44,6 +44,7 @@ Numbers named "n_..." are counts: they are summed over folds and have no spread.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -275,14 +276,15 @@ def equal_parts(durations: I64, n_folds: int) -> I16:
     """
     n_files = len(durations)
     n_parts = min(n_folds, n_files)
-    borders = np.concatenate(([0], np.cumsum(durations))).tolist()
-    part = np.zeros(n_files, np.int16)
-    cut = 0
+    borders = (np.concatenate(([0], np.cumsum(durations))) * n_parts).tolist()
+    cuts = [0]
     for number in range(1, n_parts):
-        allowed = range(cut + 1, n_files - (n_parts - number) + 1)
-        cut = min(allowed, key=lambda border: abs(borders[border] * n_parts - number * borders[-1]))
-        part[cut:] = number
-    return part
+        first, last = cuts[-1] + 1, n_files - (n_parts - number)
+        wanted = number * (borders[-1] // n_parts)
+        after = min(bisect_left(borders, wanted, first, last + 1), last)
+        before = bisect_left(borders, borders[max(after - 1, first)], first, after)  # the first of equal ones
+        cuts.append(min(before, after, key=lambda cut: abs(borders[cut] - wanted)))
+    return np.repeat(np.arange(n_parts, dtype=np.int16), np.diff([*cuts, n_files]))
 
 
 def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> FileIntervals:

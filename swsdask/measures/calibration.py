@@ -247,7 +247,7 @@ class Affine:
 
 def whole_gamma(scored: Scored) -> float:
     """The gamma of the whole evaluation, NaN where C_nxe is not defined."""
-    whole = scored.populations[0]
+    whole = scored.whole
     return affine(scored, whole).best.gamma if censored(scored, whole).defined else np.nan
 
 

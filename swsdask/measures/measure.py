@@ -236,6 +236,8 @@ class Scored:
     ----------
     populations : tuple of Population
         The queries of every condition, with their averages.
+    whole : Population
+        The first of them: the queries of the whole evaluation.
     weights : Weights
         The operating point.
 
@@ -279,6 +281,21 @@ class Scored:
         if counts_present_only(self.settings) and Counts in self:
             return populations_present(self.reference, self[Counts])
         return populations(self.reference)
+
+    @cached_property
+    def whole(self) -> Population:
+        """The queries of the whole evaluation."""
+        return self.populations[0]
+
+    def parts(self, most: int) -> Iterator[Scored]:
+        """The same system with at most so many conditions at a time: what is derived is kept for these only."""
+        if len(self.populations) <= most:
+            yield self
+            return
+        for begin in range(0, len(self.populations), most):
+            part = Scored(self._statistics, self.reference, self.settings)
+            part.whole, part.populations = self.whole, self.populations[begin : begin + most]
+            yield part
 
     @cached_property
     def weights(self) -> Weights:

@@ -63,7 +63,7 @@ def system_notes(scored: Scored) -> tuple[Note, ...]:
 def _averaged(scored: Scored) -> Iterator[Note]:
     if not (QueryRanks in scored or EventQueryRanks in scored):
         return
-    queries = ranked_queries(scored, scored.populations[0], RELEVANT)
+    queries = ranked_queries(scored, scored.whole, RELEVANT)
     left_out = [
         f"{counted(number, 'queries')} without {what}"
         for number, what in ((queries.n_no_relevant, "targets"), (queries.n_missing, "trials"))
@@ -106,7 +106,7 @@ def _undecided(counts: Counts) -> Iterator[Note]:
 
 
 def _unexplained(scored: Scored) -> Iterator[Note]:
-    min_yes, max_no = decision_bounds(scored, scored.populations[0])
+    min_yes, max_no = decision_bounds(scored, scored.whole)
     if scored[Counts].has_decisions and min_yes < max_no:
         what = "No single threshold explains the YES/NO decisions: the lowest YES"
         undefined = "`actual_threshold` is not defined, and NIST's KWSEval does not score such a run."
@@ -130,7 +130,7 @@ def _infinite(scored: Scored) -> Iterator[Note]:
 
 
 def _imputed(scored: Scored) -> Iterator[Note]:
-    trials = censored(scored, scored.populations[0])
+    trials = censored(scored, scored.whole)
     n_imputed = int(trials.imputed_target.sum() + trials.imputed_nontarget.sum())
     lowest = float(scored[Counts].lowest.min(initial=np.inf))
     if Entropy in scored and n_imputed and trials.score > lowest:

@@ -48,10 +48,10 @@ class ProcessingLoad:
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall, of the condition "all" only."""
-        if self.resources is None:
+        if self.resources is None or scored.populations[0] is not scored.whole:
             return
         figures = self._figures(self.resources, scored.settings.processing_load)
-        yield scored.populations[0].overall(
+        yield scored.whole.overall(
             {
                 name: math.nan if value is None else float(value)
                 for name, value in zip(self.names, figures, strict=True)

@@ -179,7 +179,7 @@ def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I
 
     Only the scores of hits are looked at, for only there the TWV of a query alone can peak, and rejecting everything;
     in its place, for queries that are `accepting`, their highest score. Without targets misses weigh nothing, without
-    non-targets false alarms do not.
+    non-targets false alarms do not. Of queries that averages do not count, it is any of the rows that are nearly equal.
     """
     sweep, point = query_sweep(scored, population), scored.weights
     candidates = sweep.new_hits > 0
@@ -203,7 +203,7 @@ def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I
     best: I64 = rows[first]
     last = np.searchsorted(rows, sweep.offsets[1:])
     beta = point.exact_beta
-    for q in np.flatnonzero(last - first > 1).tolist():
+    for q in np.flatnonzero((last - first > 1) & population.queries).tolist():
         tied = rows[first[q] : last[q]]
         miss, alarm = int(nontargets[q]) * beta.denominator, int(targets[q]) * beta.numerator
         if targets[q] == 0 or nontargets[q] == 0:

@@ -23,7 +23,7 @@ from swsdask.archive.kept import OF_RESULTS, KeptFiles, can_keep, digest_of, sou
 from swsdask.archive.protocols import Run
 from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES, curves, system_notes
-from swsdask.measures.measure import Measure, Scored
+from swsdask.measures.measure import Curve, Measure, Scored, Values
 from swsdask.measures.names import family_name
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
@@ -74,32 +74,52 @@ class CountedRun:
         """Compute its results; `shared` is the reference."""
         scored = Scored(self.statistics, shared[0], self.settings)
         return SystemResults.of(
-            score_table(self.system, scored, self.measures, self.names),
-            curve_table(self.system, scored),
+            *result_tables(self.system, scored, self.measures, self.names),
             system_notes(scored),
             None if self.observer is None else self.observer.observe(self.system, scored),
         )
 
 
-def score_table(system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None) -> pa.Table:
-    """The numbers of one system as coded rows of `SCORES`; of `names` only, None: all that the measures yield.
+_OURS = frozenset(map(type, MEASURES))
 
-    The name `twv@` means `twv@0.5` and all others. Ordered by condition, then the numbers over all queries before
-    those of each query in the order of the list, then by measure in the order of `measures`.
+_AT_ONCE = 16
+"""The number of conditions whose sweeps, rankings and fits are in memory at a time."""
+
+
+def result_tables(
+    system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None
+) -> tuple[pa.Table, pa.Table]:
+    """The numbers and the curves of one system, as coded rows of `SCORES` and `CURVES`.
+
+    Of `names` only, None: all that the measures yield. The name `twv@` means `twv@0.5` and all others. Numbers are
+    ordered by condition, then those over all queries before those of each query in the order of the list, then by
+    measure in the order of `measures`, of which those of users come last. Curves are ordered by kind, then condition.
     """
-    conditions = [condition.name for condition in scored.reference.conditions]
+    of_users = [measure for measure in measures if type(measure) not in _OURS]
+    own = [measure for measure in measures if type(measure) in _OURS]
+    numbers: list[Values] = []
+    drawn: list[Curve] = []
+    for part in scored.parts(_AT_ONCE):
+        numbers += (values for measure in own for values in measure.values(part))
+        drawn += curves(part)
+    for measure in of_users:  # which may expect all conditions
+        numbers += measure.values(scored)
+    return _score_table(system, scored.reference, numbers, names), _curve_table(system, drawn)
+
+
+def _score_table(system: str, reference: Reference, numbers: Iterable[Values], names: Sequence[str] | None) -> pa.Table:
+    conditions = [condition.name for condition in reference.conditions]
     place = {name: number for number, name in enumerate(conditions)}
     requested = None if names is None else {*names}
     columns: list[tuple[str, int, I64, F64]] = [
         (name, place[values.condition], _OVERALL if values.queries is None else values.queries, column)
-        for measure in measures
-        for values in measure.values(scored)
+        for values in numbers
         for name, column in values.columns.items()
         if requested is None or name in requested or family_name(name) in requested
     ]
     rows = RowOrder(
         tuple(conditions),
-        tuple(scored.reference.query_ids),
+        tuple(reference.query_ids),
         tuple((name, at, len(column)) for name, at, _, column in columns),
         np.concatenate([_OVERALL[:0], *(queries for _, _, queries, _ in columns)]),
     )
@@ -152,9 +172,14 @@ def _in_order(rows: RowOrder) -> tuple[I64, tuple[pa.Array, pa.Array, pa.Array]]
     )
 
 
-def curve_table(system: str, scored: Scored) -> pa.Table:
-    """The curves of one system as coded rows of `CURVES`: of each kind by condition, those whose statistics it has."""
-    drawn = list(curves(scored))
+_KINDS = ("det", "precision_recall", "ece", "ape")
+"""The beginnings of the names of curves, by kind, in their order."""
+
+
+def _curve_table(system: str, curves_of_parts: Iterable[Curve]) -> pa.Table:
+    drawn = sorted(
+        curves_of_parts, key=lambda curve: next(n for n, k in enumerate(_KINDS) if curve.curve.startswith(k))
+    )
     number = np.repeat(np.arange(len(drawn), dtype=np.int32), [len(curve.threshold) for curve in drawn])
     return pa.table(
         [

@@ -22,7 +22,7 @@ from swsdask.measures import MEASURES, system_notes
 from swsdask.measures.measure import Scored
 from swsdask.model.results import Note
 from swsdask.model.settings import EngineSettings
-from swsdask.scoring.result_tables import CountedRun, curve_table, score_table
+from swsdask.scoring.result_tables import CountedRun, result_tables
 from swsdask.scoring.rounds import SystemResults
 from swsdask.scoring.score import count_archive
 from tests.bench.cost import cost, cpu_seconds, own_seconds
@@ -91,7 +91,7 @@ def _computed(url: str) -> Callable[[], tuple[float, float, float]]:
     def tables(counted: CountedRun) -> tuple[pa.Table, pa.Table, list[Note]]:
         scored = Scored(counted.statistics, reference, chosen.evaluation)
         notes = [*system_notes(scored)]
-        return score_table(counted.system, scored, MEASURES, None), curve_table(counted.system, scored), notes
+        return *result_tables(counted.system, scored, MEASURES, None), notes
 
     def step() -> tuple[float, float, float]:
         for each in counted(systems[:1]):

@@ -45,6 +45,14 @@ def test_an_empty_argument_is_no_value(swsdask: Call, files: Files, arguments: l
     assert "empty. Is a variable of the shell not set?" in outcome.err
 
 
+def test_dotted_names_of_settings_are_those_that_are_listed(swsdask: Call, files: Files) -> None:
+    plain = swsdask("score", files.reference, files.run, "-q", "--measures", "atwv")
+    set_ = ("--set", "engine.rows_per_task=1000", "--set", "evaluation.trials=virtual")
+    assert swsdask("score", files.reference, files.run, "-q", "--measures", "atwv", *set_).out == plain.out
+    outcome = swsdask("score", files.reference, files.run, "--set", "engine.fan=2")
+    assert (outcome.code, "setting engine.fan: unknown key. Nearest valid key: fan_in" in outcome.err) == (2, True)
+
+
 def test_names_that_the_encoding_of_the_output_lacks(files: Files) -> None:
     command = [sys.executable, "-m", "swsdask", "score", files.reference, f"система={files.run}", "-q"]
     ended = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, check=True)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from swsdask.measures.measure import Scored, Values
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
+from swsdask.model.resources import Phase, Resources
 from swsdask.model.results import CURVES, SCORES, Note, Result, note_lines
 from swsdask.model.tables import NAMES, coded, distinct, gathered, names_of, places_of, rows_with
 from swsdask.scoring import score
-from swsdask.scoring.result_tables import _in_order, curve_table, name_column, score_table
+from swsdask.scoring.result_tables import _in_order, name_column, result_tables
 from swsdask.scoring.score import count_archive, score_archive
 from swsdask.statistics.counts import Counts
 from tests import engines
@@ -60,7 +62,7 @@ def test_order_of_rows() -> None:
         ),
         Given(values("all", None, c=[4.0]), values("all", [0, 1], c=[5.0, 6.0], a=[7.0, 8.0])),
     ]
-    table = score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), measures, None)
+    table = result_tables("s", Scored({}, REFERENCE, SETTINGS.evaluation), measures, None)[0]
     rows = [(row["condition"], row["query"], row["measure"]) for row in table.to_pylist()]
     assert rows == [
         ("all", None, "a"),
@@ -88,16 +90,16 @@ def test_rows_of_one_system_do_not_depend_on_those_of_another() -> None:
     apart = []
     for own in systems:
         _in_order.cache_clear()
-        apart.append(score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), [Given(*own)], None))
+        apart.append(result_tables("s", Scored({}, REFERENCE, SETTINGS.evaluation), [Given(*own)], None)[0])
     _in_order.cache_clear()
     found = [
-        score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), [Given(*own)], None)
+        result_tables("s", Scored({}, REFERENCE, SETTINGS.evaluation), [Given(*own)], None)[0]
         for own in [*systems, *systems]
     ]
     assert found == apart * 2
     other = engines.evaluation([(0, 0, 1, 10, 14)], [0, 1, 0], n_queries=2)
     renamed = replace(other, query_ids=("x", "y"))
-    of_others = score_table("s", Scored({}, renamed, SETTINGS.evaluation), [Given(*systems[0])], None)
+    of_others = result_tables("s", Scored({}, renamed, SETTINGS.evaluation), [Given(*systems[0])], None)[0]
     assert of_others["query"].to_pylist() == ["x", "y"]
 
 
@@ -114,7 +116,7 @@ def test_rows_of_one_system_do_not_depend_on_those_of_another() -> None:
 )
 def test_only_what_was_asked_for(names: list[str], kept: list[str]) -> None:
     measure = Given(values("all", None, **{"a": [1.0], "b@0.5": [2.0]}))
-    table = score_table("s", Scored({}, REFERENCE, SETTINGS.evaluation), [measure], names)
+    table = result_tables("s", Scored({}, REFERENCE, SETTINGS.evaluation), [measure], names)[0]
     assert table["measure"].to_pylist() == kept
     assert table.cast(SCORES).num_rows == len(table)
 
@@ -198,16 +200,46 @@ def test_notes_on_many_systems_may_have_braces() -> None:
     assert [*note_lines(notes)] == ["all 4 systems, together: q{2}{}: 6 queries {x}."]
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_some_conditions_at_a_time_give_the_same_tables(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """Also with resources, which are of the whole evaluation, and a user's measure, which sees all conditions."""
+    archive: Any = engines.archive_of({"s": ROWS})
+    ((_, found),) = count_archive(archive, ["s"], REFERENCE, MEASURES, SerialExecutor(), SETTINGS.engine, Unseen())
+    load = ProcessingLoad(Resources(indexing=Phase(cpu_hours=2)), Fraction(1))
+    seen: list[int] = []
+
+    class Own:
+        names = ("own",)
+        needs = ()
+
+        def values(self, scored: Scored) -> Iterator[Values]:
+            seen.append(len(scored.populations))
+            for population in scored.populations:
+                yield population.overall({"own": float(population.n_queries)})
+
+    families = [*(load if isinstance(each, ProcessingLoad) else each for each in MEASURES), Own()]
+
+    def tables() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        scores, curves = result_tables("s", Scored(found, REFERENCE, SETTINGS.evaluation), families, None)
+        return scores.to_pylist(), curves.to_pylist()
+
+    whole = repr(tables())
+    monkeypatch.setattr("swsdask.scoring.result_tables._AT_ONCE", at_once)
+    assert repr(tables()) == whole
+    assert seen == [len(REFERENCE.conditions)] * 2
+    assert "'isf'" in whole
+
+
 def test_every_measure_is_in_the_table() -> None:
     archive: Any = engines.archive_of({"s": ROWS})
     ((_, found),) = count_archive(archive, ["s"], REFERENCE, MEASURES, SerialExecutor(), SETTINGS.engine, Unseen())
     measured = Scored(found, REFERENCE, SETTINGS.evaluation)
-    table = score_table("s", measured, MEASURES, None)
+    table, drawn = result_tables("s", measured, MEASURES, None)
     named = {name for measure in MEASURES for name in measure.names if not name.endswith("@")}
     # of runs with resources, under compat mediaeval, and of judgments
     elsewhere = {*ProcessingLoad.names, *MediaEvalTool.names, *GradedRetrieval.names, *JudgedRetrieval.names}
     assert named - elsewhere <= set(table["measure"].to_pylist())
-    assert curve_table("s", measured).num_rows > 0
+    assert drawn.num_rows > 0
 
 
 def test_rows_are_found_by_names_whether_these_are_coded_or_not() -> None:
