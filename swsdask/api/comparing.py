@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score
@@ -94,12 +94,12 @@ def compare(
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
-    resample: Drawn = "queries",
+    resample: Literal["queries", "documents"] = "queries",
     seed: int = 0,
     replicates: int | None = None,
     level: float = 0.95,
-    interval: Interval = "percentile",
-    adjust: Adjustment = "holm",
+    interval: Literal["percentile", "bca"] = "percentile",
+    adjust: Literal["holm", "max-t"] = "holm",
     fail_if: str | Iterable[str] = (),
     executor: Executor | str | None = None,
     progress: Progress | None = None,

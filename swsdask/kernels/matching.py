@@ -240,24 +240,32 @@ def pair_up(
     return key[:found].copy(), length[:found].copy()
 
 
-@kernel(_INTERVALS(column(int64), column(int32), int64))
-def maximal(key: I64, length: I32, n_phones: int) -> tuple[I64, I32]:
-    """Return the intervals, sorted by key, that no other contains, sorted and distinct."""
-    kept_key, kept_length = np.empty(len(key), np.int64), np.empty(len(key), np.int32)
-    kept = 0
-    row = 0
-    while row < len(key):
-        own, longest = key[row], length[row]
-        row += 1
-        while row < len(key) and key[row] == own:
+@kernel(_INTERVALS(column(int64), column(int32), column(int64), column(int32), int64))
+def maximal(key: I64, length: I32, other_key: I64, other_length: I32, n_phones: int) -> tuple[I64, I32]:
+    """Return the intervals of two lists, each sorted by key, that no other contains, sorted and distinct.
+
+    There may be so many that nothing but the lists and what is kept of them is held.
+    """
+    n, n_others = len(key), len(other_key)
+    kept_key, kept_length = np.empty(n + n_others, np.int64), np.empty(n + n_others, np.int32)
+    kept = row = other = 0
+    while row < n or other < n_others:
+        own = key[row] if other == n_others or (row < n and key[row] <= other_key[other]) else other_key[other]
+        longest = np.int32(0)
+        while row < n and key[row] == own:
             longest = max(longest, length[row])
             row += 1
+        while other < n_others and other_key[other] == own:
+            longest = max(longest, other_length[other])
+            other += 1
         if kept > 0:
             before = kept_key[kept - 1]
             if before // n_phones == own // n_phones and before + kept_length[kept - 1] >= own + longest:
                 continue
         kept_key[kept], kept_length[kept] = own, longest
         kept += 1
+    if 4 * kept > 3 * len(kept_key):  # a copy would need as much again for a moment, and save little
+        return kept_key[:kept], kept_length[:kept]
     return kept_key[:kept].copy(), kept_length[:kept].copy()
 
 

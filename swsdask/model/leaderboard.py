@@ -205,12 +205,12 @@ class Record:
     version: int
     swsdask: str
     stamps: dict[str, str] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
     refused: tuple[Refused, ...] = ()
     moves: tuple[Move, ...] = ()
     gates: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     rows: int = 0
+    sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def gone(self) -> list[str]:

@@ -80,7 +80,9 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     lines = []
     if not _knows_reference(job, known):
         _read(job)
-        lines = ["the reference is to be taken in: it is new, or its files changed"]
+        lines = ["the reference is to be taken in: it is new"]
+        if known is not None:
+            lines = ["the reference is to be read: its files changed. With other content the night ends with an error"]
     lines += [f"{each.system}: {each.url} {_how(each, past)}" for each in _unread(news, known, past)]
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if evaluation is not None:

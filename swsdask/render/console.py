@@ -18,12 +18,12 @@ class _ResultConsole(Console):
         raise BrokenPipeError
 
 
-def standard_console(full_width: int = FULL_WIDTH, *, wide: bool = False) -> Console:
-    """A console for stdout, as wide as the terminal, or as the variable COLUMNS says.
+def standard_console(full_width: int = FULL_WIDTH, *, by_columns: bool = False, wide: bool = False) -> Console:
+    """A console for stdout, as wide as the terminal; where stdout is none, and if `wide`, as wide as `full_width`.
 
-    Its width is `full_width` where stdout is no terminal and COLUMNS says nothing or 0, and in any case if `wide`.
+    `by_columns`: where stdout is none, it is as wide as the variable COLUMNS says, if that is above 0.
     """
-    columns = os.environ.get("COLUMNS", "")
-    bounded = (sys.stdout.isatty() or columns.strip("0").isdigit()) and not wide
+    said = by_columns and os.environ.get("COLUMNS", "").strip("0").isdigit()
+    bounded = (sys.stdout.isatty() or said) and not wide
     width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns) if bounded else full_width
     return _ResultConsole(width=width, highlight=False, markup=False, emoji=False)

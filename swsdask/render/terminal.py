@@ -42,7 +42,7 @@ def print_leaderboard(
     is set; `wide`: in any case.
     """
     if console is None:
-        console = standard_console(wide=wide)
+        console = standard_console(by_columns=True, wide=wide)
     found = result.board
     if console.is_terminal and top is None:
         found = found.of_first(MOST_TABLES)

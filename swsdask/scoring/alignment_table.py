@@ -40,6 +40,7 @@ from swsdask.model.comparison import EVENTS, WORST_QUERIES, Errors
 from swsdask.model.errors import InputError, Problem, counted
 from swsdask.model.parquet_files import encoded_in_turn
 from swsdask.model.results import ALIGNMENT, Note, note_lines
+from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
@@ -125,7 +126,8 @@ def align_systems(
     Rows are ordered by system as given, query as in the list, document as in the evaluation; of each document first the
     trials by channel, start, end and score from the highest, then the targets that no trial is mapped to. Mapped trials
     are hits, or misses if their decision is NO; the others false alarms, or correct non-detections. Times of the
-    reference are those of the occurrence or the segment, null for document trials. Documents that the evaluation does
+    reference are those of the occurrence or the segment, null for document trials; those of a run without times are
+    null. Documents that the evaluation does
     not know come before the others, by id; an archive of a release that did not keep their ids gives "".
     """
     known_everywhere = executor.share(reference)
@@ -148,7 +150,7 @@ def align_systems(
             for aligned in _aligned(executor, work, known_everywhere, (run.scores, unknown), progress):
                 mapped[aligned.mapped] = True
                 parts.append(_put_by(aligned.rows, folder / f"{len(parts)}.npy"))
-            found[run.system] = spill.hold(_encoded(run.system, parts, mapped, reference, unknown), ALIGNMENT)
+            found[run.system] = spill.hold(_encoded(run, parts, mapped, reference, unknown), ALIGNMENT)
     return found
 
 
@@ -172,15 +174,15 @@ def _align_whole(whole: _WholeRun, reference: Reference) -> tuple[str, pa.Buffer
         (aligned,) = _align((0, CellTask(whole.cells)), (reference, (run.scores, unknown))).values()
         mapped[aligned.mapped] = True
         parts.append(aligned.rows)
-    return run.system, _encoded(run.system, parts, mapped, reference, unknown)
+    return run.system, _encoded(run, parts, mapped, reference, unknown)
 
 
 def _encoded(
-    system: str, parts: Sequence[Rows], mapped: Bool, reference: Reference, unknown: UnknownDocuments
+    run: Run, parts: Sequence[Rows], mapped: Bool, reference: Reference, unknown: UnknownDocuments
 ) -> pa.Buffer:
     """The rows of sorted parts, and the targets that are not mapped, as a Parquet file."""
     missed = _missed(targets_of(reference), ~mapped)
-    return encoded_in_turn((_table(system, rows, reference, unknown) for rows in _merged([*parts, missed])), ALIGNMENT)
+    return encoded_in_turn((_table(run, rows, reference, unknown) for rows in _merged([*parts, missed])), ALIGNMENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,17 +308,21 @@ def _key(rows: Rows) -> I64:
     return key
 
 
-def _table(system: str, rows: Rows, reference: Reference, unknown: UnknownDocuments) -> pa.Table:
+def _table(run: Run, rows: Rows, reference: Reference, unknown: UnknownDocuments) -> pa.Table:
     queries, documents = pa.array(reference.query_ids, pa.string()), unknown.names(reference.document_ids)
     document = np.where(rows["document"] < 0, len(documents) + rows["document"], rows["document"])
-    undecided = rows["decision"] < 0
+    undecided, untimed = rows["decision"] < 0, WITHOUT_TIMES in run.attributes
     return pa.table(
         {
-            "system": _named(np.zeros(len(rows)), pa.array([system])),
+            "system": _named(np.zeros(len(rows)), pa.array([run.system])),
             "query": _named(rows["query"], queries),
             "document": _named(document, documents),
             "channel": pa.array(rows["channel"], mask=rows["channel"] == ABSENT).cast(pa.int8()),
-            **{name: _seconds(rows[name]) for name in ("reference_start", "reference_end", "start", "end")},
+            **{name: _seconds(rows[name]) for name in ("reference_start", "reference_end")},
+            **{
+                name: pa.nulls(len(rows), pa.float64()) if untimed else _seconds(rows[name])
+                for name in ("start", "end")
+            },
             "score": pa.array(given_scores(rows["score"]), mask=np.isnan(rows["score"])),
             "decision": _named(rows["decision"], pa.array(["NO", "YES"]), undecided),
             "outcome": _named(rows["outcome"], pa.array(OUTCOMES)),

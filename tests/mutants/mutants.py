@@ -150,8 +150,8 @@ MUTANTS = (
     Mutant(
         "the later of two equally near cuts",
         "swsdask/discovery/placing.py",
-        "allowed = range(cut + 1, n_files - (n_parts - number) + 1)",
-        "allowed = range(n_files - (n_parts - number), cut, -1)",
+        "cuts.append(min(before, after, key",
+        "cuts.append(min(after, before, key",
         ("tests/unit/test_discovery_corpus.py",),
     ),
     Mutant(

@@ -19,8 +19,10 @@ from swsdask.model.errors import Problems
 
 BLANKS = st.sampled_from([" ", " ", " ", "  ", "\t", " \t "])
 TYPES = st.sampled_from(["LEXEME", "LEXEME", "LEXEME", "SPEAKER", "NOSCORE", "SPKR-INFO", "A/P"])
-TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=6)
-NAMES = st.sampled_from(["a", "a.wav", "audio/b.SPH", "ä", "<NA>", '"x', ";;y"])
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=6).filter(
+    lambda text: not text.startswith(";;")
+)
+NAMES = st.sampled_from(["a", "a.wav", "audio/b.SPH", "ä", "<NA>", '"x', "y;;y"])
 ODD = st.sampled_from(["x", "-1", "", "<NA>", "nan", "1e400", "0x2", "../a", "1_0"])
 CHANNELS = st.integers(0, 127).map(str)
 
@@ -52,7 +54,9 @@ def texts(draw: st.DrawFn, faulty: bool) -> str:
             fields[draw(st.integers(0, len(fields) - 1))] = draw(ODD)
         line = "".join(field + draw(BLANKS) for field in fields)
         lines.append(
-            draw(st.sampled_from(["", "", " ", "\t"])) + line.rstrip(" \t") + draw(st.sampled_from(["", "\r"]))
+            draw(st.sampled_from(["", "", " ", "\t"]))
+            + line.rstrip(" \t")
+            + draw(st.sampled_from(["", "\r", " ;; x", "\t;;x y\r"]))
         )
         lines.extend(draw(st.lists(st.sampled_from(["", " ", ";; x", "  ;;LEXEME a 1 2"]), max_size=2)))
     return "".join(f"{line}\n" for line in lines)
@@ -72,7 +76,9 @@ def literal_reading(text: str) -> tuple[list[dict[str, object]], Counter[str], G
     for number, line in enumerate(text.split("\n"), 1):
         fields = line.replace("\t", " ").replace("\r", " ").split(" ")
         fields = [field for field in fields if field]
-        if not fields or fields[0].startswith(";;"):
+        comment = next((place for place, field in enumerate(fields) if field.startswith(";;")), len(fields))
+        fields = fields[:comment]
+        if not fields:
             continue
         document = {"a.wav": "a", "audio/b.SPH": "b"}.get(fields[1], fields[1])
         if fields[0] == "SPKR-INFO" and fields[6] not in ("<NA>", "unknown"):

@@ -360,6 +360,12 @@ def test_documents_without_times_have_no_gap(tmp_path: Path) -> None:
     result = without_times(tmp_path, "document", "query,document,score\nq,d2,2.5\nq,d1,1.5\n", "mgap")
     assert "mgap" not in set(result.scores["measure"])
     assert "sys: no mgap: there are no times in the run." in result.notes
+    documents = [{"document": "d1", "duration": 9.0}, {"document": "d2", "duration": 9.0}]
+    spoken = [{"query": "q", "document": "d1", "start": 6.0, "end": 7.0}]
+    evaluation = sws.open(documents=documents, occurrences=spoken, settings={"evaluation": {"trials": "document"}})
+    aligned = sws.score(evaluation, "map", runs=tmp_path / "sys.csv", alignment=True).alignment
+    assert aligned["start"].isna().all()
+    assert aligned["outcome"].tolist() != []
     judged = sws.open(qrels={"q": {"d1": 1}})
     assert {"map"} == set(sws.score(judged, ["map", "mgap"], runs=tmp_path / "sys.csv").scores["measure"])
 

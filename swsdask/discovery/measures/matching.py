@@ -211,17 +211,13 @@ class PairedWindows:
         d, fragment, n_phones = discovered, members.fragment, len(corpus.phones)
         till = _group_ends(members.cluster, members.slot)
         places = d.first[fragment], d.last[fragment], d.start[fragment], d.end[fragment]
-        return cls._sorted(n_phones, *pair_up(members.slot, till, *places, cell.first, cell.end, n_phones))
+        key, length = pair_up(members.slot, till, *places, cell.first, cell.end, n_phones)
+        order = np.argsort(key, kind="stable")
+        return cls(n_phones, *maximal(key[order], length[order], key[:0], length[:0], n_phones))
 
     def merge(self, other: Self) -> Self:
         """The pairs of both."""
-        key, length = np.concatenate([self.key, other.key]), np.concatenate([self.length, other.length])
-        return self._sorted(self.n_phones, key, length)
-
-    @classmethod
-    def _sorted(cls, n_phones: int, key: I64, length: I32) -> Self:
-        order = np.argsort(key, kind="stable")
-        return cls(n_phones, *maximal(key[order], length[order], n_phones))
+        return type(self)(self.n_phones, *maximal(self.key, self.length, other.key, other.length, self.n_phones))
 
     def of(self, slot: int) -> Self:
         """Select the pairs of one fold of one set."""

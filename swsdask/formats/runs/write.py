@@ -460,8 +460,9 @@ def file_name(document: str) -> str:
 
 
 def header_attributes(header: RunHeader) -> dict[str, str]:
-    """All attributes of a header."""
+    """All attributes of a header but that of the columns that were left out, which say nothing of what is written."""
     said = {**header.attributes, "system_id": header.system}
+    said.pop("ignored_columns", None)
     if header.declared_scores:
         said["min_score"], said["max_score"] = (repr(score) for score in header.declared_scores)
     return said
