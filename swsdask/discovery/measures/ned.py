@@ -94,7 +94,12 @@ class EditDistances:
                 some = np.flatnonzero(shared.any(axis=0))
                 left, right = cell.fragment[one[some]], cell.fragment[other[some]]
                 longer = np.maximum(spelling.length(left), spelling.length(right))
-                place = places.first[longer] + spelling.distances(left, right, n_labels)
+                # Jittered copies of one fragment overlap in as many pairs as there are, of few types.
+                kind = discovered.type.astype(np.int64)
+                both = kind[left] * (int(kind.max(initial=0)) + 1) + kind[right]
+                _, example, alike = np.unique(both, return_index=True, return_inverse=True)
+                distance = spelling.distances(left[example], right[example], n_labels)[alike]
+                place = places.first[longer] + distance
                 for own, slot in zip(shared[:, some], slots, strict=True):
                     row = np.searchsorted(present, slot[one[some[own]]])
                     np.subtract.at(histogram, (row, place[own]), cell.weight[product[some[own]]])
