@@ -250,19 +250,25 @@ def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == [other]
 
 
-def test_a_forked_process_leaves_the_temporary_folder_to_its_maker() -> None:
-    with temporary_folder() as folder:
-        context = temporary_folder()
-        inner = context.__enter__()
-        child = os.fork()
-        if child == 0:
-            context.__exit__(None, None, None)
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        assert folder.exists()
-        assert inner.exists()
-        context.__exit__(None, None, None)
-        assert not inner.exists()
+FORKED = """
+import os
+from swsdask.places.writing import temporary_folder
+
+with temporary_folder() as folder:
+    child = os.fork()
+    if child == 0:
+        raise SystemExit  # the context ends here too
+    assert os.waitpid(child, 0)[1] == 0
+    print(folder.exists())
+print(folder.exists())
+"""
+
+
+def test_a_forked_process_leaves_the_temporary_folder_to_its_maker(tmp_path: Path) -> None:
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", FORKED], env=environ, capture_output=True, text=True, check=True)
+    assert ran.stdout == "True\nFalse\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_temporary_folder_that_another_process_removes_before_it_is_locked_is_made_again(
