@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
 
-from swsdask.api.runs import system_name
+from swsdask.api.runs import by_system
 from swsdask.archive.discovery import StoredDiscovery, StoredSystem, is_discovery, open_discovery, read_stored_classes
 from swsdask.archive.discovery import ingest_discovery as ingest_tables
 from swsdask.archive.storage import Storage
@@ -206,7 +206,7 @@ def class_files(given: Classes) -> dict[str, str]:
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        return {system_name(system): readable(url) for system, url in given.items()}
+        return {system: readable(url) for system, url in by_system(given).items()}
     files: dict[str, str] = {}
     places = locations(given)
     for place in places:

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from glob import glob
 from numbers import Number
+from typing import TypeVar
 
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import KnownSources
@@ -100,18 +101,25 @@ def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
     if is_table(runs) or are_scores(runs) or is_uncomputed(runs):
         return [("run", None, runs)]
     if isinstance(runs, Mapping):
-        return [(f"run {name}", name, run) for name, run in zip(map(system_name, runs), runs.values(), strict=True)]
+        return [(f"run {name}", name, run) for name, run in by_system(runs).items()]
     several = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike) else [runs]
     if is_table(several):
         return [("run", None, several)]
     return [(f"run {number}", None, run) for number, run in enumerate(several, 1)]
 
 
-def system_name(key: object) -> str:
-    """The name of a system that runs are given by: text, or a number such as a seed."""
-    if isinstance(key, bool) or not isinstance(key, str | Number) or key == "":
-        raise SettingsError(f"runs: expected the name of a system; found {cut(repr(key))}.")
-    return str(key)
+Given = TypeVar("Given")
+
+
+def by_system(runs: Mapping[str, Given]) -> dict[str, Given]:
+    """Runs by the names of their systems: text, or numbers such as seeds. Raises `SettingsError` for other keys."""
+    found: dict[str, Given] = {}
+    for key, run in runs.items():
+        if isinstance(key, bool) or not isinstance(key, str | Number) or key == "":
+            raise SettingsError(f"runs: expected the name of a system; found {cut(repr(key))}.")
+        if found.setdefault(str(key), run) is not run:
+            raise SettingsError(f"runs: two are named {cut(repr(str(key)))}, by text and by a number.")
+    return found
 
 
 def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableRun]) -> list[str]:

@@ -79,6 +79,12 @@ def test_a_comment_may_follow_a_record(rttm: Path) -> None:
     assert (words["word"].to_pylist(), problems) == (["two", "three"], [])
 
 
+def test_blanks_without_end_are_passed_over_at_once(rttm: Path) -> None:
+    blanks = " " * 200_000
+    words, _, problems = read(rttm, f"a 1 0 0.4 one\na 1 1.0 0.4{blanks}two{blanks};; x\n")
+    assert (words["word"].to_pylist(), problems) == (["one", "two"], [])
+
+
 def test_ten_fields_and_both_forms_in_one_file(rttm: Path) -> None:
     newer = "".join(f"{line} <NA>\n" if line[:1].isalpha() else f"{line}\n" for line in RTTM.splitlines())
     for content in (newer, RTTM + newer.replace(" 1.", " 11.").replace(" 2.", " 12.").replace("0.00 10.00", "30 1")):

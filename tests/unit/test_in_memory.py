@@ -275,6 +275,8 @@ def test_systems_may_have_numbers_as_names() -> None:
     evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=QUERIES)
     runs: dict[Any, Any] = {0: RUN, np.int64(1): RUN}
     assert sws.score(evaluation, "mtwv", runs=runs).leaderboard().index.tolist() == ["0", "1"]
+    with pytest.raises(sws.SettingsError, match="two are named '1'"):
+        sws.score(evaluation, runs={1: RUN, "1": RUN[:1]})  # type: ignore[dict-item]
     for key in (None, "", True):
         with pytest.raises(sws.SettingsError, match="expected the name of a system"):
             sws.score(evaluation, runs={key: RUN})

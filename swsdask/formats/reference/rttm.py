@@ -97,7 +97,7 @@ _NOT_GIVEN = (b"<NA>", b"lex", b"<NA>")
 
 _TYPE = re.compile(r"[A-Z][A-Z0-9_/-]*")
 _ALTERNATIVE = re.compile(rb"<ALT(_BEGIN|_END)?>", re.IGNORECASE)
-_COMMENT = re.compile(rb"(?:^|[ \t\r\f\v])[ \t\r\f\v]*;;.*$", re.MULTILINE)
+_COMMENT = re.compile(rb"(?:^|(?<=[ \t\r\f\v]));;.*$", re.MULTILINE)
 
 
 class Records(NamedTuple):

@@ -25,6 +25,7 @@ table that has `score` too is a run as well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -183,15 +184,13 @@ class _Given(NamedTuple):
         """A column as text, `missing` where there is none. Raises `InputError` for a type that has no text."""
         if name not in self.columns:
             return pa.repeat(missing, len(self.lines))
-        kind = self.columns[name].type
-        try:
-            if pa.types.is_nested(kind):
-                raise pa.ArrowNotImplementedError(kind)
-            text = self.columns[name].cast(pa.string())
-        except pa.ArrowException:
-            expected, found = f"text or numbers in column {shown(name)}", f"the type {shown(str(kind))}"
-            raise InputError(Problem(self.name, None, expected, found, "Leave it out, or write it as text.")) from None
-        return text if missing is None else pc.fill_null(text, missing)
+        column = self.columns[name]
+        if not pa.types.is_nested(column.type):
+            with suppress(pa.ArrowException):
+                text = column.cast(pa.string())
+                return text if missing is None else pc.fill_null(text, missing)
+        expected, found = f"text or numbers in column {shown(name)}", f"the type {shown(str(column.type))}"
+        raise InputError(Problem(self.name, None, expected, found, "Leave it out, or write it as text."))
 
 
 def read_documents(table: Table | str, problems: Problems) -> pa.Table:
