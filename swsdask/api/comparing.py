@@ -202,6 +202,7 @@ def compare(
         chosen, rows = evaluation.settings, rows_to_score(evaluation.archive, given)
     with working(chosen, executor, rows, progress) as workers:
         n_documents: dict[str, int] = {}
+        tried: list[str] = []
         if isinstance(source, Result):
             result = source
             if folds(result):
@@ -209,11 +210,12 @@ def compare(
             wanted = candidates(result) if names is None else names
             samples, n_queries = _samples(result, wanted, names is not None)
         else:
+            tried = default_measures(evaluation) if names is None else []
             result, samples, n_queries, n_documents = sample_evaluation(
                 evaluation, names, given, by, workers, progress, documents=resample == "documents"
             )
         report = None if progress is None else lambda label: progress.begin(label, 0)
-        return compared(
+        found = compared(
             samples,
             n_queries,
             result.score_rows.systems,
@@ -226,6 +228,10 @@ def compare(
             report=report,
             executor=workers,
         )
+    absent = [measure for measure in tried if not any(measure in measures for measures in samples.values())]
+    if not absent:
+        return found
+    return replace(found, notes=(*found.notes, f"Not compared, for no system has them: {', '.join(absent)}."))
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:
@@ -255,6 +261,12 @@ def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str
     return gates
 
 
+def default_measures(evaluation: Evaluation) -> list[str]:
+    """The measures that an evaluation is compared by where none are named."""
+    ranked = evaluation.settings.evaluation.measures == "ranked"
+    return list(RANKED_MEASURES if ranked else DEFAULT_MEASURES)
+
+
 def sample_evaluation(
     evaluation: Evaluation,
     names: list[str] | None,
@@ -276,9 +288,7 @@ def sample_evaluation(
     if documents and evaluation.judged:
         raise SettingsError("Judgments are of some documents: with judgments, queries alone can be drawn.")
     given = names
-    if names is None:
-        ranked = evaluation.settings.evaluation.measures == "ranked"
-        names = list(RANKED_MEASURES if ranked else DEFAULT_MEASURES)
+    names = default_measures(evaluation) if names is None else names
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
     observer = Samples(sampled, _trials_of(evaluation) if documents else None)
     result, observed = score_observed(

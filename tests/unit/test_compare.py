@@ -560,6 +560,7 @@ def test_measures_that_are_not_named_are_those_that_any_system_has(tmp_path: Pat
     evaluation = sws.open(documents=documents, occurrences=spoken)
     found = sws.compare(evaluation, runs=runs, replicates=20)
     assert [*found.intervals["measure"].unique()] == ["mtwv", "otwv", "stwv", "map"]
+    assert found.notes[-1] == "Not compared, for no system has them: atwv."
     with pytest.raises(sws.SettingsError, match="atwv cannot be resampled"):
         sws.compare(evaluation, "atwv", runs=runs, replicates=20)
     judged = sws.open(qrels={q: {"d": 1, "e": 0} for q in "qrs"}, preset="trec")
