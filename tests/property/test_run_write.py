@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.write import write_kwslist, write_run_table, write_stdlist
+from swsdask.formats.runs.write import convert, write_kwslist, write_run_table, write_stdlist
 from swsdask.model.errors import InputError, Problems
+from swsdask.model.resources import times_of_list
 from swsdask.model.schemas import RunHeader, RunPiece
 from swsdask.model.units import INFINITE, MAX_TICKS, document_fault, document_id, id_fault
 from tests.conftest import examples
@@ -106,6 +108,46 @@ def test_rows_survive(run: list[RunPiece]) -> None:
         if not name.startswith(("run.tsv", "run.csv")):
             assert found[0].header.declared_scores == run[0].header.declared_scores
             assert found[0].header.attributes["language"] == run[0].header.attributes["language"]
+
+
+ROW = "system\tquery\tdocument\tstart\tduration\tscore\tdecision\ns\tq\td\t1\t1\t0.5\tYES\n"
+REQUIRED = {
+    "kwslist": ({"kwlist_filename", "language", "system_id"}, {"kwid", "search_time", "oov_count"}),
+    "stdlist": (
+        {"termlist_filename", "indexing_time", "language", "index_size", "system_id"},
+        {"termid", "term_search_time", "oov_term_count"},
+    ),
+}
+
+
+@pytest.mark.parametrize("first", REQUIRED)
+@pytest.mark.parametrize("second", REQUIRED)
+def test_a_list_has_the_attributes_that_its_schema_requires_and_no_other(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    table = tmp_path / "s.tsv"
+    table.write_text(ROW)
+    one, two = tmp_path / f"one.{first}.xml", tmp_path / f"two.{second}.xml"
+    convert(str(table), str(one))
+    convert(str(one), str(two))
+    root = ElementTree.parse(two).getroot()
+    (list_,) = root
+    assert (set(root.attrib), set(list_.attrib)) == REQUIRED[second]
+    (piece,) = read_run(str(two), Problems())
+    assert times_of_list(piece.header.attributes) is None
+    assert rows([piece]) == rows(list(read_run(str(table), Problems())))
+
+
+def test_another_dialect_keeps_the_name_of_the_file_of_queries(tmp_path: Path) -> None:
+    source = tmp_path / "s.kwslist.xml"
+    source.write_text(
+        '<kwslist kwlist_filename="a.kwlist.xml" language="zulu" system_id="s"><detected_kwlist kwid="q" '
+        'search_time="2" oov_count="1"/></kwslist>'
+    )
+    convert(str(source), str(tmp_path / "s.stdlist.xml"))
+    root = ElementTree.parse(tmp_path / "s.stdlist.xml").getroot()
+    assert root.attrib["termlist_filename"] == "a.kwlist.xml"
+    assert root[0].attrib == {"termid": "q", "term_search_time": "2", "oov_term_count": "1"}
 
 
 def test_a_list_is_of_one_system(tmp_path: Path) -> None:

@@ -174,6 +174,8 @@ RANGED = RUN.replace("<kwslist ", '<kwslist min_score="0" max_score="1" index_si
 STDLIST = (
     (RANGED.replace("kwslist", "stdlist").replace("detected_kwlist", "detected_termlist").replace("<kw ", "<term "))
     .replace("kwid", "termid")
+    .replace("kwlist_filename", "termlist_filename")
+    .replace("index_size", 'indexing_time="2" index_size')
     .replace("search_time", "term_search_time")
     .replace("oov_count", "oov_term_count")
 )

@@ -370,6 +370,17 @@ def writer_of(target: str) -> Callable[[Iterable[RunPiece], str], None]:
 _ROWS_AT_A_TIME = 1 << 18
 _NAME = re.compile(r"(?!xml)[A-Za-z_][A-Za-z0-9_-]*")
 _SECONDS = pa.decimal128(15, 4)
+_UNKNOWN_TIME = "-1"
+_UNKNOWN_COUNT = "NA"
+_REQUIRED = {
+    "kwslist": {"kwlist_filename": "", "language": ""},
+    "stdlist": {"termlist_filename": "", "indexing_time": _UNKNOWN_TIME, "language": "", "index_size": ""},
+}
+"""The attributes of each root element that NIST's schema requires, with the values of a run that does not give them.
+
+The first is the name of the file of queries. A time of -1 is not taken as a time when the list is read: see
+`swsdask.model.resources.times_of_list`.
+"""
 
 
 def lists_of_detections(pieces: Iterable[RunPiece], dialect: Dialect) -> Iterator[bytes]:
@@ -382,7 +393,7 @@ def lists_of_detections(pieces: Iterable[RunPiece], dialect: Dialect) -> Iterato
     root = ""
     for piece in pieces:
         if not root:
-            root = f"<{dialect.root}{_root_attributes(piece.header)}>"
+            root = f"<{dialect.root}{_root_attributes(piece.header, dialect)}>"
             yield f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n'.encode()
         order = np.argsort(piece.query, kind="stable")
         ends = np.searchsorted(piece.query, np.arange(len(piece.queries)), "right", sorter=order).tolist()
@@ -468,19 +479,30 @@ def header_attributes(header: RunHeader) -> dict[str, str]:
     return said
 
 
-def _root_attributes(header: RunHeader) -> str:
-    """The attributes of a header for the whole run, those that may be names in XML."""
+def _root_attributes(header: RunHeader, dialect: Dialect) -> str:
+    """The attributes of a header for the whole run, those that may be names in XML.
+
+    KWSEval refuses a list with attributes that its schema does not have, so those that only the other dialect requires
+    are left out, except for the name of the file of queries, which is kept under this dialect's name.
+    """
     said = header_attributes(header)
-    return "".join(f" {name}={_quoted(value)}" for name, value in said.items() if _NAME.fullmatch(name))
+    own = _REQUIRED[dialect.root]
+    (other,) = (names for root, names in _REQUIRED.items() if root != dialect.root)
+    if (file := said.get(next(iter(other)))) is not None:
+        said = {
+            next(iter(own)): file,
+            **{name: value for name, value in said.items() if name in own or name not in other},
+        }
+    return "".join(f" {name}={_quoted(value)}" for name, value in {**own, **said}.items() if _NAME.fullmatch(name))
 
 
 def _list_attributes(query: str, header: RunHeader, dialect: Dialect) -> str:
     said = {
         dialect.query: query,
-        dialect.search_time: header.attributes.get(f"search_time.{query}"),
-        dialect.oov_count: header.attributes.get(f"oov_count.{query}"),
+        dialect.search_time: header.attributes.get(f"search_time.{query}", _UNKNOWN_TIME),
+        dialect.oov_count: header.attributes.get(f"oov_count.{query}", _UNKNOWN_COUNT),
     }
-    return "".join(f" {name}={_quoted(value)}" for name, value in said.items() if value is not None)
+    return "".join(f" {name}={_quoted(value)}" for name, value in said.items())
 
 
 def _quoted(value: str) -> str:
