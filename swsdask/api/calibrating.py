@@ -318,7 +318,7 @@ def calibrate(
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])
-        check_runs([held], settings.evaluation)
+        check_runs(archive, [held], settings.evaluation)
         ((reference, _),) = build_references(archive, settings.evaluation, (), [held])
         ((_, found),) = count_archive(
             archive, systems, reference, families, workers, settings.engine, progress or Unseen()

@@ -178,7 +178,7 @@ def score_observed(
         held = runs_of(archive, systems)
         weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
-        of_runs = {system: [*own] for system, own in check_runs(held, settings.evaluation).items()}
+        of_runs = {system: [*own] for system, own in check_runs(archive, held, settings.evaluation).items()}
         for system, note in _missing_loads(held, names, settings.evaluation.processing_load):
             of_runs[system].append(note)
         if evaluation.judged:
@@ -306,7 +306,7 @@ def plan(
         held = runs_of(archive, systems)
         notes = (
             *check_reference(archive.words, archive.segments, settings.evaluation),
-            *note_lines(check_runs(held, settings.evaluation)),
+            *note_lines(check_runs(archive, held, settings.evaluation)),
         )
         references = build_references(archive, settings.evaluation, [key.split(",") for key in by], held)
         require_judgments(names, references[0][0])

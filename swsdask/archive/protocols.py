@@ -6,16 +6,17 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.model.errors import SHOWN, Problems, counted
 from swsdask.model.resources import Resources, times_of_list
 from swsdask.model.results import Note
-from swsdask.model.schemas import WITHOUT_TIMES
+from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES
 from swsdask.model.settings import EvaluationSettings, TextFilter
 from swsdask.model.trials import Detections, ScoreRange
 from swsdask.model.units import whole_ticks
@@ -68,17 +69,20 @@ class Run:
         return self.resources or times_of_list(self.attributes)
 
 
-def check_runs(runs: Iterable[Run], settings: EvaluationSettings) -> dict[str, tuple[Note, ...]]:
-    """Notes on the runs, by system, that belong beside their numbers: what is dropped, rounded, or counted unusually.
+def check_runs(archive: Archive, runs: Sequence[Run], settings: EvaluationSettings) -> dict[str, tuple[Note, ...]]:
+    """Notes on runs of an archive that belong beside their numbers: what is dropped, rounded, or counted unusually.
 
     Raises `InputError` with every run that has unknown queries, unknown documents or detections outside the evaluated
     excerpts where the settings call these errors.
     """
     problems = Problems()
     notes: dict[str, tuple[Note, ...]] = {}
+    channels = ""
+    if settings.trials != "document" and any(WITHOUT_CHANNELS in run.attributes for run in runs):
+        channels = ", ".join(map(str, sorted(pc.unique(archive.documents["channel"]).to_pylist())))
     for run in runs:
         _refuse(run, settings, problems)
-        notes[run.system] = tuple(_notes(run, settings))
+        notes[run.system] = tuple(_notes(run, channels, settings))
     problems.raise_if_any()
     return notes
 
@@ -123,7 +127,10 @@ def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
         )
 
 
-def _notes(run: Run, settings: EvaluationSettings) -> Iterator[Note]:
+def _notes(run: Run, channels: str, settings: EvaluationSettings) -> Iterator[Note]:
+    if WITHOUT_CHANNELS in run.attributes and channels not in ("", "1"):
+        text = f"the run names no channels: its detections count in channel 1; the excerpts lie in channels {channels}."
+        yield Note(text, text)
     fate = "counted as false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
     elsewhere = run.outside - sum(run.unknown_documents.values())
     if run.unknown_queries:

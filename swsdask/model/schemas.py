@@ -123,6 +123,9 @@ DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=
 WITHOUT_TIMES = "without_times"
 """The attribute of a run that says which documents have a query, and not where in them: its rows lie at 0."""
 
+WITHOUT_CHANNELS = "without_channels"
+"""The attribute of a run whose form or columns name no channel: all its rows lie in channel 1."""
+
 
 @dataclass(frozen=True)
 class RunHeader:

@@ -40,7 +40,7 @@ def test_frames_and_costs_are_read_as_seconds_and_scores(swsdask: Call, files: F
     out = files.folder / "out"
     assert swsdask("score", files.reference, kaldi, *FRAMES, *HOW, "--out", out).code == 0
     run = json.loads((out / "manifest.json").read_text())["runs"]["results"]
-    assert run["attributes"] == {"frame_shift": "0.01", "negated_scores": "yes"}
+    assert run["attributes"] == {"frame_shift": "0.01", "negated_scores": "yes", "without_channels": "true"}
     assert run["rounded"] == 0
     archive = files.folder / "archive"
     assert swsdask("ingest", archive, files.reference, "--run", kaldi, *FRAMES, *HOW[:2]).code == 0
@@ -191,3 +191,27 @@ def test_the_examples_of_kaldis_documentation(tmp_path: Path) -> None:
     assert (row["document"], row["outcome"]) == ("sw02001-A", "hit")
     assert (round(row["start"], 9), round(row["end"] - row["start"], 9)) == (5.57, 1.01)
     assert round(math.exp(row["score"]), 2) == 0.45
+
+
+@pytest.mark.parametrize("form", ["txt", "tsv", "parquet"])
+def test_a_run_without_channels_is_noted_where_the_reference_has_several(
+    swsdask: Call, files: Files, form: str, tmp_path: Path
+) -> None:
+    columns = ("query", "document", "start", "end", "score")
+    rows = [dict(zip(columns, ("K1", "a", 1.1, 1.9, 0.9), strict=True))]
+    run = tmp_path / f"run.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), run)
+    else:
+        head = "" if form == "txt" else "\t".join(columns) + "\n"
+        between = " " if form == "txt" else "\t"
+        run.write_text(head + between.join(map(str, rows[0].values())) + "\n")
+    note = "the run names no channels: its detections count in channel 1; the excerpts lie in channels 1, 2."
+    assert note not in swsdask("score", files.reference, run, *HOW[2:4]).out
+    (found,) = files.reference.glob("*ecf*")
+    ecf = found.read_text().replace("</ecf>", '<excerpt audio_filename="b" channel="2" tbeg="0" dur="9"/></ecf>')
+    found.write_text(ecf)
+    assert note in swsdask("score", files.reference, run, *HOW[2:4]).out
+    converted = tmp_path / "run.kwslist.xml"
+    assert swsdask("convert", run, converted).code == 0
+    assert note not in swsdask("score", files.reference, converted, *HOW[2:4]).out

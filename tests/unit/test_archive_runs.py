@@ -208,7 +208,7 @@ def test_inputs_are_of_what_the_tables_say() -> None:
 class TestPolicy:
     def check(self, rows: list[Row], **settings: Any) -> tuple[str, ...]:
         archive = memory(source(rows), **TOLERANT)
-        return tuple(note_lines(check_runs(archive.runs, EvaluationSettings(**settings))))
+        return tuple(note_lines(check_runs(archive, archive.runs, EvaluationSettings(**settings))))
 
     def test_nothing_to_say(self) -> None:
         assert self.check(ROWS[:1]) == ()
@@ -244,7 +244,7 @@ class TestPolicy:
 
     def test_rounding_is_told(self) -> None:
         archive = memory(source([("q1", "d1", 1, 100, 1, 0.5, 1)], rounded=3))
-        assert [*note_lines(check_runs(archive.runs, EvaluationSettings()))] == [
+        assert [*note_lines(check_runs(archive, archive.runs, EvaluationSettings()))] == [
             "a: rounded: 3 times finer than 0.1 ms."
         ]
 

@@ -79,7 +79,7 @@ def test_a_table_as_it_stands(read: Read, delimiter: str, newline: str) -> None:
 def test_what_may_be_absent(read: Read) -> None:
     (piece,), problems = read(HEAD + "q1,d1,1,2,3\n", "a.run.csv")
     assert not problems
-    assert (piece.header.system, piece.header.attributes) == ("a.run", {})
+    assert (piece.header.system, piece.header.attributes) == ("a.run", {"without_channels": "true"})
     assert (piece.channel.tolist(), piece.decision.tolist()) == ([1], [-1])
     (piece,), problems = read(gzip.compress((HEAD + "q1,d1,1,2,3\n").encode()), "b.csv.gz")
     assert (piece.header.system, problems) == ("b", [])
@@ -281,7 +281,7 @@ def test_metadata_of_parquet_are_the_header(tmp_path: Path) -> None:
     (piece,) = read_run(str(file), Problems())
     assert piece.header.system == "s"
     assert piece.header.declared_scores == (-2.0, 2.0)
-    assert piece.header.attributes == {"a": "b"}
+    assert piece.header.attributes == {"a": "b", "without_channels": "true"}
 
 
 def test_many_equal_rows_in_a_small_file_are_left_unread(read_parquet: Read, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,7 +414,8 @@ JSON_LINES = """{"query": "q1", "document": "d1", "start": 0.5, "duration": 1, "
 def test_json_lines(read: Read) -> None:
     (piece,), problems = read(JSON_LINES, "sys.jsonl")
     assert not problems
-    assert (piece.header.system, piece.header.attributes) == ("sys", {"ignored_columns": "n"})
+    assert piece.header.system == "sys"
+    assert piece.header.attributes == {"ignored_columns": "n", "without_channels": "true"}
     assert (piece.queries, piece.query_lines) == (("q1", "q 2"), (1, 2))
     assert (piece.documents, piece.document_lines) == (("d1", "d2"), (1, 2))
     assert piece.start.tolist() == [5000, 20_000, 30_000]

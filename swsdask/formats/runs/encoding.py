@@ -25,6 +25,9 @@ _TIMES = ("start", "duration", "end")
 _DIGITS = 9
 """The decimals of seconds to which times are rounded."""
 
+ENCODING_ATTRIBUTES = ("frame_shift", "negated_scores", "utterances")
+"""The attributes of a run's header that record an encoding."""
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -48,9 +51,9 @@ class Encoding:
     @property
     def attributes(self) -> dict[str, str]:
         """The attributes of a run's header that record it."""
-        shift = {} if self.frame_shift is None else {"frame_shift": repr(self.frame_shift)}
-        negated = {"negated_scores": "yes"} if self.negated else {}
-        return shift | negated | ({} if self.utterances is None else {"utterances": "yes"})
+        shift = None if self.frame_shift is None else repr(self.frame_shift)
+        values = (shift, "yes" if self.negated else None, None if self.utterances is None else "yes")
+        return {name: value for name, value in zip(ENCODING_ATTRIBUTES, values, strict=True) if value is not None}
 
     def decoded(self, batch: Batch) -> Batch:
         """Decode rows: recordings, times in seconds within them, and scores that rise with confidence."""

@@ -25,7 +25,7 @@ from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.table import Separated, with_times
 from swsdask.formats.values import CHANNELS, FormatError, is_number, read_header, shown
 from swsdask.model.errors import Problems
-from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
+from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunPiece
 
 _COMMENT = re.compile(rb"^[ \t]*;;.*$", re.MULTILINE)
 _TREC_COMMENT = re.compile(rb"^#.*$", re.MULTILINE)
@@ -68,8 +68,9 @@ class LineFormat:
         self, file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
     ) -> Iterator[RunPiece]:
         """The pieces of a run; what is wrong is added to `problems`."""
+        lacking = {} if "channel" in self.columns else {WITHOUT_CHANNELS: "true"}
         try:
-            header = read_header(encoding.attributes, file, system)
+            header = read_header({**lacking, **encoding.attributes}, file, system)
         except FormatError as fault:
             problems.add(file, None, fault.expected, fault.found, fault.remedy)
             return

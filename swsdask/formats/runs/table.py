@@ -30,7 +30,7 @@ from swsdask.formats.runs.builder import OrdinaryLines
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.values import FormatError, check_columns, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems, counted
-from swsdask.model.schemas import WITHOUT_TIMES, RunPiece
+from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunPiece
 
 NEEDED = ("query", "document", "start", "duration", "score")
 """The columns of detections; in place of `duration` there may be `end`."""
@@ -220,7 +220,7 @@ def are_judged(names: Sequence[str]) -> bool:
 
 
 def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[str, int], dict[str, str]]:
-    """The indices of the columns of detections, and the attributes that say which others there are, or that no times.
+    """The indices of the columns of detections, the attributes that say which others there are, or are missing.
 
     Case and blanks around a name are ignored; it may be one of `OTHER_NAMES`. Judged documents need no times. Raises
     `FormatError` for a missing or repeated column.
@@ -237,7 +237,11 @@ def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[
     check_columns(spelled, [name for name in columns if not (no_times and name in TIMES)], list(known))
     ignored = [name.strip() for name, simple in zip(names, plain, strict=True) if simple not in known]
     attributes = {"ignored_columns": ", ".join(ignored)} if ignored else {}
-    return known, attributes if any(name in known for name in TIMES) else {**attributes, WITHOUT_TIMES: "true"}
+    if not any(name in known for name in TIMES):
+        attributes[WITHOUT_TIMES] = "true"
+    elif "channel" not in known:
+        attributes[WITHOUT_CHANNELS] = "true"
+    return known, attributes
 
 
 class Separated:

@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 from swsdask.formats.files import COMPRESSED_ENDINGS, read_lines, writing
 from swsdask.formats.find import RUNS, Format, expect
 from swsdask.formats.runs.arrow import join_pieces
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import ENCODING_ATTRIBUTES, Encoding
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.values import FormatError, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError, without_formula
-from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece
+from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunHeader, RunPiece
 from swsdask.model.trials import F64
 from swsdask.model.units import AUDIO_EXTENSIONS, TICKS_PER_SECOND, document_id
 from swsdask.places.reading import is_folder, is_local, parted
@@ -471,9 +471,10 @@ def file_name(document: str) -> str:
 
 
 def header_attributes(header: RunHeader) -> dict[str, str]:
-    """All attributes of a header but that of the columns that were left out, which say nothing of what is written."""
-    said = {**header.attributes, "system_id": header.system}
-    said.pop("ignored_columns", None)
+    """All attributes of a header but those that say how its table was read, which do not hold for what is written."""
+    of_table = ("ignored_columns", WITHOUT_CHANNELS, *ENCODING_ATTRIBUTES)
+    said = {name: value for name, value in header.attributes.items() if name not in of_table}
+    said["system_id"] = header.system
     if header.declared_scores:
         said["min_score"], said["max_score"] = (repr(score) for score in header.declared_scores)
     return said
