@@ -281,7 +281,6 @@ def sample_evaluation(
 
     The numbers of documents are there if they are drawn.
     """
-    from swsdask.api.scoring import score_observed
     from swsdask.comparison.resampled import DIFFERENCES, needed_for, with_parts
     from swsdask.measures.resampling import Samples
 

@@ -21,7 +21,7 @@ from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor
 from swsdask.model.discovery import Corpus, Discovered, DiscoverySettings, FileIntervals, Fragments, Tokens
 from swsdask.model.errors import without_secrets
-from swsdask.model.layers import Override
+from swsdask.model.layers import Override, flat
 from swsdask.model.results import Note
 from swsdask.model.settings import Settings
 from swsdask.model.trials import given_score
@@ -110,13 +110,7 @@ def changed_settings(settings: Settings) -> str:
     """The settings that are not the defaults, in one line."""
     chosen = settings.evaluation.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     point = chosen.pop("operating_point", {})
-    pairs = [pair for key, value in chosen.items() for pair in _flat(key, value)] + list(point.items())
-    return " ".join(f"{key}={value}" for key, value in pairs) or "defaults"
-
-
-def _flat(key: str, value: object) -> list[tuple[str, object]]:
-    """A setting, or those of a table of settings, named as `--set` takes them."""
-    return [(f"{key}.{name}", each) for name, each in value.items()] if isinstance(value, dict) else [(key, value)]
+    return " ".join(f"{name}={value}" for name, value in (*flat(chosen), *point.items())) or "defaults"
 
 
 def _digest(meaning: Mapping[str, object]) -> str:

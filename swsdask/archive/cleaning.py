@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -50,7 +50,6 @@ def vacuum(
     older_than_s: float = DAY_S,
     dry_run: bool = False,
     without: Collection[int] = (),
-    storage_options: Mapping[str, object] | None = None,
 ) -> list[str]:
     """Remove the files that no version needs, and empty folders. Writers may be at work.
 
@@ -65,8 +64,6 @@ def vacuum(
         Remove nothing.
     without : collection of int
         Versions that need no files, for they are to be removed.
-    storage_options : mapping, optional
-        Of the file system.
 
     Returns
     -------
@@ -79,7 +76,7 @@ def vacuum(
         If there is no archive, or one of its versions cannot be read: then nothing is known of its files, and nothing
         is removed.
     """
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     before = time.time() - older_than_s
     found = storage.modified()
     at_work = held_by(storage, before)
@@ -161,12 +158,11 @@ def expire(
     keep: int | None = None,
     older_than_s: float | None = None,
     dry_run: bool = False,
-    storage_options: Mapping[str, object] | None = None,
 ) -> Expired:
     """Remove old versions, and then the files that no version names. Writers may be at work.
 
     Manifests are removed first, the oldest before the others: an archive whose expiry was interrupted is whole, and the
-    next call, or `archive.cleaning`, removes the rest.
+    next call, or `vacuum`, removes the rest.
 
     Parameters
     ----------
@@ -178,8 +174,6 @@ def expire(
         The age, in seconds since the commit, up to which versions stay. Default: no age.
     dry_run : bool
         Remove nothing.
-    storage_options : mapping, optional
-        Of the file system.
 
     Returns
     -------
@@ -197,22 +191,22 @@ def expire(
         raise SettingsError("Give how many versions stay (--keep), up to which age they stay (--older-than), or both.")
     if keep is not None and keep < 1:
         raise SettingsError(f"keep={keep}: expected at least 1, for the newest version stays.")
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     before = time.time() - (older_than_s or 0)
     committed = storage.modified()
     old = versions(storage)[: -(keep or 1)]
     expired = tuple(number for number in old if committed[manifest_name(number)] <= before)
-    files = vacuum(url, dry_run=True, without=expired, storage_options=storage_options)
+    files = vacuum(url, dry_run=True, without=expired)
     if not dry_run:
         for number in expired:
             storage.remove(manifest_name(number))
-        files = vacuum(url, storage_options=storage_options)
+        files = vacuum(url)
     return Expired(expired, tuple(files))
 
 
-def list_versions(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[Version]:
+def list_versions(url: str) -> Iterator[Version]:
     """Every version of an archive, from the first on. Raises `ArchiveError` for one that cannot be read."""
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     kind = archive_kind(storage)
     committed = storage.modified()
     before = _State({}, None)
@@ -222,11 +216,9 @@ def list_versions(url: str, storage_options: Mapping[str, object] | None = None)
         before = now
 
 
-def difference(
-    url: str, one: int, other: int, storage_options: Mapping[str, object] | None = None
-) -> VersionDifference:
+def difference(url: str, one: int, other: int) -> VersionDifference:
     """Compare two versions: what `other` has and `one` has not. Raises `ArchiveError` for a missing version."""
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     kind = archive_kind(storage)
     return _difference(*(_State.of(storage, kind, opened(storage, number, kind.manifest)) for number in (one, other)))
 

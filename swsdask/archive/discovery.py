@@ -157,7 +157,7 @@ class StoredDiscovery:
         if role != "speakers":
             check_spans(self.storage, stored, table, ("start", "end"))
         if _SCHEMAS[role] is STRETCHES:
-            check_range(self.storage, stored, table, "fold", 0, None)
+            check_range(self.storage, stored, table, "fold", None)
         return table
 
     def _file(self, stored: StoredFile) -> StoredFile:
@@ -193,7 +193,7 @@ def read_stored_classes(storage: Storage, stored: StoredSystem, *, verify: bool)
         tables[name] = read_table(storage, file if verify else file.unverified, schema)
         if len(tables[name]) != rows:
             raise damaged(storage, file.file, f"{len(tables[name]):,} {name} instead of {rows:,}")
-    check_range(storage, stored.fragments, tables["fragments"], "cluster", 0, len(tables["classes"]))
+    check_range(storage, stored.fragments, tables["fragments"], "cluster", len(tables["classes"]))
     check_spans(storage, stored.fragments, tables["fragments"], ("start", "end"))
     return ClassFile(stored.read_from, tables["classes"], tables["fragments"], stored.ends_blank)
 
@@ -201,7 +201,6 @@ def read_stored_classes(storage: Storage, stored: StoredSystem, *, verify: bool)
 def open_discovery(
     url: str,
     version: int | None = None,
-    storage_options: Mapping[str, object] | None = None,
     *,
     verify: bool = True,
 ) -> StoredDiscovery:
@@ -212,13 +211,13 @@ def open_discovery(
     ArchiveError
         If there is none, not that version, one of detections, or its manifest is damaged.
     """
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     return StoredDiscovery(storage, opened(storage, version, DiscoveryManifest), verify)
 
 
-def is_discovery(url: str, storage_options: Mapping[str, object] | None = None) -> bool:
+def is_discovery(url: str) -> bool:
     """Whether what can be seen at a URL is an archive of term discovery, by its highest manifest."""
-    return kind_of(Storage(url, storage_options or {})) is DiscoveryManifest
+    return kind_of(Storage(url)) is DiscoveryManifest
 
 
 def ingest_discovery(
@@ -229,7 +228,6 @@ def ingest_discovery(
     replace: bool = False,
     keep: Layers | None = None,
     change_settings: bool = False,
-    storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StoredDiscovery:
     """Write what systems found into the archive at a URL, made of `corpus` if there is none; open it as it then is.
@@ -243,7 +241,7 @@ def ingest_discovery(
     Raises `InputError` with everything that is wrong with the class files, whatever the definition; `ArchiveError` if
     the archive or the storage does not admit the change. In either case the archive is as it was.
     """
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     storage.check_writable()
     tables = {} if corpus is None else {role: getattr(corpus, role) for role in ROLES}
     made_of = {role: table for role, table in tables.items() if table is not None}

@@ -37,7 +37,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import Fragment, StoredRun
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
-from swsdask.execution.executor import Executor, run_tasks
+from swsdask.execution.executor import Executor, SerialExecutor, run_tasks
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
@@ -111,7 +111,7 @@ def begin(
 def _add_documents(
     change: Change[EvaluationManifest, StoredRun],
     sources: Sequence[RunSource],
-    executor: Executor | None,
+    executor: Executor,
     done: Callable[[str], None],
 ) -> None:
     """Add the documents of runs to the collection that was judged; those that are there keep their places."""
@@ -168,11 +168,11 @@ def write_runs(
     settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.
     """
     layout = layout or Layout()
-    sources = divided(sources, 1 if executor is None else executor.workers)
+    executor = executor or SerialExecutor()
+    sources = divided(sources, executor.workers)
     storage.check_writable()
     with leased(storage) as lease:
-        if executor is not None:
-            executor.check([lease.place, *_inputs(sources)])
+        executor.check([lease.place, *_inputs(sources)])
         change = begin(lease, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings)
         claims = _claims(unread, known, change)
 
@@ -412,7 +412,6 @@ def ingest(
     change_settings: bool = False,
     layout: Layout | None = None,
     executor: Executor | None = None,
-    storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
     known: KnownSources | None = None,
     unread: Sequence[RunSource] = (),
@@ -425,7 +424,7 @@ def ingest(
     Raises `InputError` with everything that is wrong with the files, `ArchiveError` if the archive or the storage does
     not admit the change. In either case the archive is as it was.
     """
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     is_known = known is not None and reference_files is not None and known.has_reference(reference_files)
     tables = None if reference_files is None or is_known else read_reference(reference_files)
     while True:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.model.errors import ArchiveError
+from swsdask.places.writing import sync
 
 _NOT_REGULAR = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR)
 
@@ -173,15 +174,6 @@ def replace(path: str, content: pa.Buffer | bytes, *, lasting: bool = True) -> N
 
 def _aside(path: str) -> Path:
     return Path(f"{path}.{secrets.token_hex(8)}{PART}")
-
-
-def sync(path: str) -> None:
-    """Wait until a file, or the list of a folder's files, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def names(folder: str) -> list[str]:

@@ -34,7 +34,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from swsdask.archive.protocols import Archive
-from swsdask.execution.executor import Executor, run_tasks
+from swsdask.execution.executor import Executor, SerialExecutor, run_tasks
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.table import read_judgments
 from swsdask.kernels.rows import TRACK_BITS, place_rows
@@ -151,11 +151,13 @@ def other_documents(
     executor: Executor | None = None,
     done: Callable[[str], None] | None = None,
 ) -> set[str]:
-    """The documents of runs that are not known ones. Each run is read by a task of an executor, or here.
+    """The documents of runs that are not known ones. Each run is read by a task.
 
     `done` is called with what has been read.
     """
-    return {*chain.from_iterable(run_tasks(executor, _others, runs, DocumentCodes(known), _what, done))}
+    return {
+        *chain.from_iterable(run_tasks(executor or SerialExecutor(), _others, runs, DocumentCodes(known), _what, done))
+    }
 
 
 def _others(run: RunSource, codes: DocumentCodes) -> set[str]:

@@ -24,6 +24,7 @@ from swsdask.archive import local
 from swsdask.model.errors import ArchiveError, without_secrets
 from swsdask.model.limits import shortage
 from swsdask.places.reading import file_system, local_path
+from swsdask.places.writing import sync
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -179,8 +180,8 @@ class Storage:
         if self.is_local:
             path = self.path(name)
             with self._explained("written"):
-                local.sync(path)
-                local.sync(path.rsplit("/", 1)[0])
+                sync(path)
+                sync(path.rsplit("/", 1)[0])
 
     def write_temporary(self, name: str, content: pa.Buffer | bytes) -> None:
         """Write a whole file that need not outlast this machine's running."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -150,7 +150,7 @@ class StoredArchive:
     def stored_occurrences(self) -> pa.Table:
         """The occurrences of the queries by the rule of the settings that the archive was made with."""
         table, file = self._table("occurrences", FOUND_OCCURRENCES)
-        check_range(self.storage, file, table, "query", 0, self.queries.num_rows)
+        check_range(self.storage, file, table, "query", self.queries.num_rows)
         check_spans(self.storage, file, table, ("start", "end"))
         return table
 
@@ -192,13 +192,7 @@ class StoredArchive:
         return read_table(self.storage, file, schema), file
 
 
-def open_archive(
-    url: str,
-    version: int | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    *,
-    verify: bool = True,
-) -> StoredArchive:
+def open_archive(url: str, version: int | None = None, *, verify: bool = True) -> StoredArchive:
     """Open the archive at a URL, at its current version or a given one.
 
     Raises
@@ -206,7 +200,7 @@ def open_archive(
     ArchiveError
         If there is none, or not that version, or its manifest is damaged.
     """
-    storage = Storage(url, storage_options or {})
+    storage = Storage(url)
     return StoredArchive(storage, opened(storage, version, EvaluationManifest), verify)
 
 
@@ -220,9 +214,9 @@ def find_archive(url: str, version: int | None = None, *, verify: bool = True) -
     return StoredArchive(storage, opened(storage, version, EvaluationManifest, there), verify) if there else None
 
 
-def is_archive(url: str, storage_options: Mapping[str, object] | None = None) -> bool:
+def is_archive(url: str) -> bool:
     """Whether an archive can be seen at a URL."""
     try:
-        return bool(versions(Storage(url, storage_options or {})))
+        return bool(versions(Storage(url)))
     except ArchiveError:
         return False

@@ -225,17 +225,17 @@ def write_table(storage: Storage, name: str, table: pa.Table) -> StoredFile:
 def check_spans(storage: Storage, stored: StoredFile, table: pa.Table, *pairs: tuple[str, str]) -> None:
     """Raise `ArchiveError` for times that no reader lets in: each pair of columns is an ascending span from 0 on."""
     for first, last in pairs:
-        check_range(storage, stored, table, first, 0, None)
+        check_range(storage, stored, table, first, None)
         if pc.any(pc.less(table[last], table[first])).as_py():
             raise damaged(storage, stored.file, f"one with a {last} before its {first}")
 
 
-def check_range(storage: Storage, stored: StoredFile, table: pa.Table, column: str, low: int, high: int | None) -> None:
-    """Raise `ArchiveError` for values below `low`, or not below `high`."""
+def check_range(storage: Storage, stored: StoredFile, table: pa.Table, column: str, high: int | None) -> None:
+    """Raise `ArchiveError` for values below 0, or not below `high`."""
     found = pc.min_max(table[column]).as_py()
-    if len(table) and (found["min"] < low or (high is not None and found["max"] >= high)):
+    if len(table) and (found["min"] < 0 or (high is not None and found["max"] >= high)):
         least, most = found["min"], found["max"]
-        expected = f"from {low} on" if high is None else f"from {low} to {high - 1}"
+        expected = "from 0 on" if high is None else f"from 0 to {high - 1}"
         raise damaged(storage, stored.file, f"one with {column} from {least} to {most} instead of {expected}")
 
 

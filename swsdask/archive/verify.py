@@ -8,7 +8,7 @@ the history of its nights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -26,7 +26,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import StoredFile, StoredRun, night_files, read_file, read_night
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
-from swsdask.execution.executor import Executor, run_tasks
+from swsdask.execution.executor import Executor, SerialExecutor, run_tasks
 from swsdask.model.errors import ArchiveError
 from swsdask.model.limits import shortage
 from swsdask.model.schemas import DETECTIONS
@@ -66,7 +66,6 @@ def verify(
     repair: str | None = None,
     adopt: bool = False,
     executor: Executor | None = None,
-    storage_options: Mapping[str, object] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verified:
     """Verify all files of all versions of an archive, those that it keeps, and its nights.
@@ -82,8 +81,6 @@ def verify(
         written, once it has been read and the reference has the content hash that it was ingested with.
     executor : Executor, optional
         Where the files are read. Default: here.
-    storage_options : mapping, optional
-        Of the file system.
     progress : callable, optional
         Is called with the name of each file that has been verified.
 
@@ -97,9 +94,9 @@ def verify(
     ArchiveError
         If there is no archive, or none of its manifests can be read.
     """
-    storage = Storage(url, storage_options or {})
-    copy = None if repair is None else Storage(repair, storage_options or {})
-    run = _Verification(storage, copy, executor, progress)
+    storage = Storage(url)
+    copy = None if repair is None else Storage(repair)
+    run = _Verification(storage, copy, executor or SerialExecutor(), progress)
     kind = run.kind()
     manifests = run.manifests(kind)
     run.check(file for manifest in manifests for file in manifest.files)
@@ -123,7 +120,7 @@ class _Verification:
 
     storage: Storage
     copy: Storage | None
-    executor: Executor | None
+    executor: Executor
     progress: Callable[[str], None] | None
     seen: set[str] = field(default_factory=set)
     without_hash: set[str] = field(default_factory=set)

@@ -47,7 +47,7 @@ IN_ONE_TABLE = 2
 WITHOUT_HASHES = 1
 """The format of archives, still read, whose files have names alone."""
 HASH_VERSION = 1
-"""The hash of `bucket_of`: xxh3_64 of the id's UTF-8 bytes, seed 0."""
+"""The hash of `buckets_of`: xxh3_64 of the id's UTF-8 bytes, seed 0."""
 
 BUCKETS = 64
 """Query buckets of a new archive, unless others are requested."""

@@ -108,7 +108,6 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
     from swsdask.archive.reference import build_reference, collection_statistics, requestable
     from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
     from swsdask.archive.store import open_archive
-    from swsdask.model.layers import KEPT_NONE
     from swsdask.model.settings import OperatingPoint, Settings
 
     opened = open_archive(archive, version)
@@ -186,6 +185,8 @@ def _record(run: Run) -> dict[str, object]:
 
 def _show_discovery(url: str, version: int | None, form: str) -> None:
     """Print what an archive holds: its corpus, and its systems as they were read, whatever a definition drops."""
+    from swsdask.formats.discovery import count_distinct
+
     archive = open_discovery(url, version)
     if form != "text":
         names = ("system", "n_classes", "n_fragments", "content", "read_from")
@@ -197,29 +198,25 @@ def _show_discovery(url: str, version: int | None, form: str) -> None:
     kept = {} if archive.kept is None else archive.kept.settings().discovery.listed()
     click.echo(f"  settings: {' '.join(f'{name}={value}' for name, value in kept.items()) or KEPT_NONE}")
     click.echo(
-        f"  {counted(_distinct(phones, 'file'), 'files')}, {counted(len(phones), 'phones')} "
-        f"({counted(_distinct(phones, 'label'), 'labels')}) in {_hours(phones)}, "
-        f"{counted(len(words), 'words')} ({counted(_distinct(words, 'label'), 'labels')})"
+        f"  {counted(count_distinct(phones, 'file'), 'files')}, {counted(len(phones), 'phones')} "
+        f"({counted(count_distinct(phones, 'label'), 'labels')}) in {_hours(phones)}, "
+        f"{counted(len(words), 'words')} ({counted(count_distinct(words, 'label'), 'labels')})"
     )
     if tables.split is not None:
         click.echo(f"  split: {counted(len(tables.split), 'stretches')} of speech, {_hours(tables.split)}")
     for role, folds in (("folds", tables.folds), ("within", tables.within)):
         if folds is not None:
             stretches = f"{counted(len(folds), 'stretches')}, {_hours(folds)}"
-            click.echo(f"  {role}: {counted(_distinct(folds, 'fold'), 'folds')} of {stretches}")
+            click.echo(f"  {role}: {counted(count_distinct(folds, 'fold'), 'folds')} of {stretches}")
     if tables.speakers is not None:
         of = counted(len(tables.speakers), "files")
-        click.echo(f"  speakers: {counted(_distinct(tables.speakers, 'speaker'), 'speakers')} of {of}")
+        click.echo(f"  speakers: {counted(count_distinct(tables.speakers, 'speaker'), 'speakers')} of {of}")
     shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("System", "Classes", "Fragments", "Content", "Read from"):
         shown.add_column(heading, justify="right" if heading in ("Classes", "Fragments") else "left")
     for each in archive.systems:
         shown.add_row(each.system, f"{each.n_classes:,}", f"{each.n_fragments:,}", each.content, each.read_from)
     _print(shown)
-
-
-def _distinct(table: pa.Table, column: str) -> int:
-    return int(pc.count_distinct(table[column].cast(pa.string())).as_py())
 
 
 def _hours(table: pa.Table) -> str:

@@ -5,8 +5,8 @@ that is named must have phones, except in a speaker map, which may list other fi
 a tick are rounded and counted.
 
 - `document`: without a fold file the corpus is divided into `n_folds` parts of nearly equal duration
-  (`folds.equal_parts`), of whole files, or, with `fold_by` "time", cut anywhere between phones
-  (`folds.parts_of_time`).
+  (`discovery.placing.equal_parts`), of whole files, or, with `fold_by` "time", cut anywhere between phones
+  (`discovery.placing.parts_of_time`).
 - `tde2015`: phones whose edges are close but not equal are an error, as in tde; "close" is
   |a - b| <= 1e-8 + 1e-5 |b| in seconds, with a the end of one phone and b the start of the next. Without a fold file,
   folds are those of `document` (tde has no default).

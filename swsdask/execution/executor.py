@@ -167,24 +167,17 @@ class Tree(Generic[Part]):
 
 
 def run_tasks(
-    executor: Executor | None,
+    executor: Executor,
     function: Callable[[Item, Shared], Part],
     items: Sequence[Item],
     shared: Shared,
     label: Callable[[Item], str],
     done: Callable[[str], None] | None = None,
 ) -> list[Part]:
-    """function(item, shared) of every item, in the order of the items; without an executor one after the other, here.
+    """function(item, shared) of every item, in the order of the items.
 
     `done` is called in this process with the label of every item that has ended.
     """
-    if executor is None:
-        found = []
-        for item in items:
-            found.append(function(item, shared))
-            if done:
-                done(label(item))
-        return found
     return list(
         executor.map(
             function,

@@ -351,30 +351,30 @@ def roles(files: CorpusFiles) -> dict[str, Format]:
 
 def _check_alignment(file: str, problems: Problems) -> dict[str, int]:
     table = read_alignment(file, problems)
-    counts = {"lines": len(table), "files": _distinct(table, "file"), "labels": _distinct(table, "label")}
+    counts = {"lines": len(table), "files": count_distinct(table, "file"), "labels": count_distinct(table, "label")}
     return counts | _rounded(table)
 
 
 def _check_classes(file: str, problems: Problems) -> dict[str, int]:
     found = read_classes(file, problems)
     counts = {"classes": len(found.classes), "fragments": len(found.fragments)}
-    return counts | {"files": _distinct(found.fragments, "file")} | _rounded(found.fragments)
+    return counts | {"files": count_distinct(found.fragments, "file")} | _rounded(found.fragments)
 
 
 def _check_stretches(file: str, problems: Problems) -> dict[str, int]:
     table = read_stretches(file, problems)
-    return {"stretches": len(table), "files": _distinct(table, "file")} | _rounded(table)
+    return {"stretches": len(table), "files": count_distinct(table, "file")} | _rounded(table)
 
 
 def _check_folds(file: str, problems: Problems) -> dict[str, int]:
     table = read_folds(file, problems)
-    counts = {"folds": _distinct(table, "fold"), "stretches": len(table), "files": _distinct(table, "file")}
+    counts = {"folds": count_distinct(table, "fold"), "stretches": len(table), "files": count_distinct(table, "file")}
     return counts | _rounded(table)
 
 
 def _check_speakers(file: str, problems: Problems) -> dict[str, int]:
     table = read_speakers(file, problems)
-    return {"files": len(table), "speakers": _distinct(table, "speaker")}
+    return {"files": len(table), "speakers": count_distinct(table, "speaker")}
 
 
 CHECKS: dict[AnyFormat, Callable[[str, Problems], dict[str, int]]] = {
@@ -387,7 +387,8 @@ CHECKS: dict[AnyFormat, Callable[[str, Problems], dict[str, int]]] = {
 """The functions that count the contents of a file of each format; problems are added to the given ones."""
 
 
-def _distinct(table: pa.Table, column: str) -> int:
+def count_distinct(table: pa.Table, column: str) -> int:
+    """The number of distinct names in a column."""
     return int(pc.count_distinct(table[column].cast(pa.string())).as_py())
 
 

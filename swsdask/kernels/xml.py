@@ -451,7 +451,7 @@ def scan_rows(
 ) -> int:
     """Read ordinary rows and lists of text[:end] from `state[POSITION]` on, until something stops it; returns why.
 
-    `text` is uint8, with `xml_tags.LOOKAHEAD` bytes of 0 behind `end`; `words` are `xml_tags.pack_words`; `state`
+    `text` is uint8, with `LOOKAHEAD` bytes of 0 behind `end`; `words` are `pack_words`; `state`
     int64 [STATE_SIZE] goes in and comes out. The columns are those of `model.schemas.RunPiece`; `slots`, `hashes`,
     `ends`, `arena` are the dictionary of documents (`kernels.text`), `document_lines` int64 the line where each
     entry first stands. Every list opened is given the next query code, and in `lists`, int64 [n, 7], where the values

@@ -57,7 +57,8 @@ RANKED = tuple(
 def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES) -> list[Measure]:
     """The families that yield the named measures, in canonical order; `otherwise` for None.
 
-    A name may have a point (`twv@0.5`; see `points`). Raises `SettingsError` for an unknown name, with the nearest one.
+    A name may have a point (`twv@0.5`; see `measures.names`). Raises `SettingsError` for an unknown name, with the
+    nearest one.
     """
     if names is None:
         return list(otherwise)

@@ -19,8 +19,8 @@ Settings, in `[evaluation.average_precision]`:
 
 - `integration`: "step", Q_g = P_g (default), or "trapezoid", Q_g = (P_(g-1) + P_g) / 2, Q_1 = P_1. A group without hits
   is a group.
-- `interpolation`: "max" (default) first replaces P_g by the highest P_h, h >= g (seed: "interpolated precision",
-  Eq. 5.7 of the thesis that it quotes), or "none".
+- `interpolation`: "max" (default) first replaces P_g by the highest P_h, h >= g ("interpolated precision", Eq. 5.7
+  of the thesis), or "none".
 - `ties`: what equal scores are. "group" (default): one group. "best" and "worst": a ranking of single trials with
   targets first or last. "document-descending", "document-ascending": single trials ordered by the id of their document
   (by code points; unknown documents have the id ""), those of one document by start, and where that is equal too,
@@ -28,7 +28,7 @@ Settings, in `[evaluation.average_precision]`:
   setting. In the ranking of all queries, what is still equal is ordered by query. "expected": the expected AP over all
   orders of equal scores; with "max" it takes the highest, from each rank on, of the precision that is expected if a hit
   is at that rank, not the expectation of the highest.
-- `duplicates`: what several detections of one event are, in all rankings (here and in `ranked_precision`; every other
+- `duplicates`: what several detections of one event are, in all rankings, of queries and of all trials (every other
   measure takes the evaluation's trials). "as-trials" (default): what the trials make of them, which is one of the next
   two. "false-positive": one is the event, the others are false alarms, each at its own score; so it is with
   occurrences. "ignore": one is the event, the others are left out; so it is with segments and documents, whose event is
@@ -112,7 +112,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.sums import highest_behind, rounded_sums, running_sums
-from swsdask.measures.measure import Population, Scored, Values, kept, ratio
+from swsdask.measures.measure import Population, Scored, Values, kept, list_sums, ratio
 from swsdask.measures.rankings import (
     JUDGED,
     NEEDS,
@@ -263,7 +263,7 @@ def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> 
         areas = np.array([expected_area(rankings, number, options) for number in range(len(rankings))], np.float64)
     else:
         areas = _areas(steps(rankings, options.ties), options, 0.0)[0]
-    return over(areas, rankings.relevant)
+    return ratio(areas, rankings.relevant)
 
 
 def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSettings) -> float:
@@ -328,7 +328,7 @@ class RankedPrecision:
 
 def _precision_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
     """The hits among the first trials of each ranking, `rank` [n_rankings], divided by that."""
-    return over(hits_at_rank(rankings, rank, ties), np.where(rankings.relevant > 0, rank, 0))
+    return ratio(hits_at_rank(rankings, rank, ties), np.where(rankings.relevant > 0, rank, 0))
 
 
 def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
@@ -336,14 +336,14 @@ def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
     if ties not in WITHOUT_ORDER:
         ranks = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
         within = ranks <= np.repeat(rank, np.diff(rankings.hit_offsets))
-        return _sums(within, rankings.hit_offsets).astype(np.float64)
+        return list_sums(within, rankings.hit_offsets).astype(np.float64)
     size = rankings.new + rankings.through - rankings.above
     in_front = rankings.hits - rankings.new + rankings.above
     places = np.clip(rank[rankings.number] - in_front, 0, size)
     whole = np.where(places == size, rankings.new, 0)
     # At most one group of a ranking is cut: a whole number and one fraction add up to the exact sum, rounded once.
     cut = np.flatnonzero((places > 0) & (places < size))
-    sums = _sums(whole, rankings.offsets).astype(np.float64)
+    sums = list_sums(whole, rankings.offsets).astype(np.float64)
     sums[rankings.number[cut]] += rankings.new[cut] * places[cut] / size[cut]
     return sums
 
@@ -377,19 +377,6 @@ def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], roundi
         else:
             found[row] = [int(recall * relevant + 0.9) for relevant in levels]
     return found
-
-
-def _sums(counts: I64 | Bool, offsets: I64) -> I64:
-    """Sums of counts[offsets[i] : offsets[i + 1]]."""
-    sums = np.append(0, np.cumsum(counts))[offsets]
-    return np.diff(sums)
-
-
-def over(sums: F64 | I64, counts: I64) -> F64:
-    """Quotients, NaN where the count is 0."""
-    quotients = np.full(len(counts), np.nan)
-    np.divide(sums, counts, out=quotients, where=counts > 0)
-    return quotients
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ are separated is decided by the scores themselves (`statistics.moments`).
 
 The cross entropy that is left after the best rising map of scores
 ------------------------------------------------------------------
-The map is that of pool adjacent violators (`measures.calibration`).
+The map is that of pool adjacent violators, above.
 
 - `cnxe_min_pav`: C_nxe (`measures.cross_entropy`) of all trials of a condition, imputed ones too, each at the llr of
   its block. Equal scores are one: the result does not depend on the order of trials, nor on the imputed score as long
@@ -99,7 +99,7 @@ from swsdask.measures.mediaeval_tool import LIST_NEEDS, ClassCounts, TrialList, 
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
 from swsdask.measures.twv import best_rows
 from swsdask.model.trials import F64, I64
-from swsdask.statistics.counts import class_layers, class_targets, strata_of
+from swsdask.statistics.counts import layers_of, strata_of
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, Overlap, WeightedScores, ZoomedMoments, nontarget_points
 from swsdask.statistics.statistic import Statistic
@@ -291,7 +291,7 @@ def fit_pool(
     separation
         What tells from the scores of all targets whether the classes are separated.
     prior_log_odds, nonnegative
-        As for `logistic_fit.fit`.
+        As for `measures.cross_entropy.fit`.
     infinite
         Whether a target has the score -inf or a non-target inf: then no map with gamma > 0 has a finite cost, falling
         ones are not tried, and the prior is left.
@@ -329,8 +329,7 @@ def _separation(scored: Scored, population: Population, target: Shares) -> Separ
     if overlap is None:
         return Separation(None, None)
     trials = censored(scored, population)
-    layer, _ = class_layers(scored.reference)
-    layers = np.unique(layer[class_targets(scored.reference)[population.number] >= 0])
+    layers = layers_of(scored.reference, population.number)
     hit = hits.score[strata_of(population.condition)[hits.query, hits.group]]
     of_hits = np.bincount(np.searchsorted(overlap.rungs, hit, "right"), minlength=len(overlap.rungs))
     given = overlap.counts[layers].sum(axis=0) - of_hits

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
-from swsdask.measures.measure import Population, Scored, kept, ratio
+from swsdask.measures.measure import Population, Scored, between, kept, list_sums, ratio
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
-from swsdask.statistics.counts import class_layers, class_targets
+from swsdask.statistics.counts import class_layers, layers_of
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.ranks import (
     EventHits,
@@ -156,11 +156,11 @@ class JudgedRankings:
 
     def n_judged(self, wanted: Bool) -> I64:
         """Return the number of `wanted` rows of `judged` in each ranking."""
-        return np.diff(np.append(0, np.cumsum(wanted))[self.judged_offsets])
+        return list_sums(wanted, self.judged_offsets)
 
     def sums(self, wanted: Bool) -> I64:
         """Return the number of `wanted` judged trials in each ranking."""
-        return np.diff(np.append(0, np.cumsum(wanted))[self.offsets])
+        return list_sums(wanted, self.offsets)
 
     def before(self, wanted: Bool) -> I64:
         """Return the number of `wanted` judged trials before each one in its ranking."""
@@ -292,8 +292,8 @@ def rankings_of(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I
     """Build from columns of rungs, those of ranking i, ascending with inf behind them, offsets[i] .. offsets[i + 1]."""
     end = np.repeat(offsets[1:], np.diff(offsets))
     row = np.arange(len(new))
-    hits = _between(new, row, end)
-    false_alarms = _between(counts, row + 1, end) - hits
+    hits = between(new, row, end)
+    false_alarms = between(counts, row + 1, end) - hits
     held = np.flatnonzero(new)
     ranking = np.searchsorted(offsets, held, "right") - 1
     steps = held[np.lexsort((-held, ranking))]
@@ -306,22 +306,14 @@ def rankings_of(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I
         through=through,
         in_front=None if tied_in_front is None else np.repeat(above, new) + tied_in_front,
         relevant=relevant,
-        retrieved=_between(counts, offsets[:-1], offsets[1:]),
+        retrieved=list_sums(counts, offsets),
     )
-
-
-def _between(counts: I64, begin: I64, end: I64) -> I64:
-    """Sums of counts[begin:end], for many of them."""
-    sums = np.append(0, np.cumsum(counts))
-    between: I64 = sums[end] - sums[begin]
-    return between
 
 
 def _lines(scored: Scored, population: Population) -> Bool:
     """The layers of classes that a condition holds: bool [n_layers]."""
-    layer, n_layers = class_layers(scored.reference)
-    lines = np.zeros(n_layers, np.bool_)
-    lines[layer[class_targets(scored.reference)[population.number] >= 0]] = True
+    lines = np.zeros(class_layers(scored.reference)[1], np.bool_)
+    lines[layers_of(scored.reference, population.number)] = True
     return lines
 
 

@@ -24,8 +24,7 @@ behind what has their score.
 - `n_retrieved`, `n_relevant`, `n_relevant_retrieved`: N, R and n; over all queries their sums.
 
 Names of trec_eval 9: recall_K, success_K, map_cut_K, recip_rank, 11pt_avg, set_P, set_recall, set_F, set_map, gm_map,
-num_ret, num_rel, num_rel_ret. Those of ir_measures are read as well (`measures.names`). Measures of graded judgments
-(nDCG, ERR) and of judged non-relevance (bpref, infAP) are not here: a judgment is relevant or not.
+num_ret, num_rel, num_rel_ret. Those of ir_measures are read as well (`measures.names`).
 
 Sources: trec_eval 9; Moffat and Zobel, ACM TOIS 2008, for RBP.
 
@@ -82,16 +81,15 @@ import numpy as np
 from swsdask.measures.average_precision import (
     ap_of_queries,
     hits_at_rank,
-    over,
     precisions_at_recalls,
     ranked_queries,
     sums_of,
 )
-from swsdask.measures.measure import Population, Scored, Values
+from swsdask.measures.measure import Population, Scored, Values, list_sums, ratio
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
 from swsdask.model.measures import named_at
 from swsdask.model.ranked_measures import RELEVANT, WITHOUT_ORDER, Addition, AveragePrecisionSettings
-from swsdask.model.trials import F64, I64
+from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.statistic import Statistic
 
 _ELEVEN = tuple(tenths / 10 for tenths in range(11))
@@ -152,17 +150,22 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
     for cut in options.ranks:
         inside = rank <= cut
         hits = hits_at_rank(rankings, np.full(len(rankings), cut), options.ties)
-        columns[f"recall_at_rank@{cut}"] = over(hits, rankings.relevant)
-        found = np.diff(np.append(0, np.cumsum(inside))[rankings.hit_offsets])
+        columns[f"recall_at_rank@{cut}"] = ratio(hits, rankings.relevant)
+        found = list_sums(inside, rankings.hit_offsets)
         columns[f"success_at_rank@{cut}"] = _where_relevant(found > 0, rankings)
-        columns[f"ap_at_rank@{cut}"] = over(_sums(np.where(inside, precision, 0.0)), rankings.relevant)
-    first = np.zeros(len(rankings))
-    first[np.diff(rankings.hit_offsets) > 0] = 1.0 / rank[rankings.hit_ranks == 1]
-    columns["reciprocal_rank"] = _where_relevant(first, rankings)
+        columns[f"ap_at_rank@{cut}"] = ratio(_sums(np.where(inside, precision, 0.0)), rankings.relevant)
+    columns["reciprocal_rank"] = _where_relevant(_reciprocal_ranks(rankings, ties), rankings)
     for persistence in options.persistences:
         weights = (1.0 - persistence) * _powers(persistence, rank - 1)
         columns[f"rbp@{persistence!r}"] = _where_relevant(_sums(weights), rankings)
     return columns
+
+
+def _reciprocal_ranks(rankings: Rankings, ties: str) -> F64:
+    """1 / t_1 of each ranking, 0 where no target is retrieved."""
+    reciprocal, found = np.zeros(len(rankings)), np.flatnonzero(np.diff(rankings.hit_offsets))
+    reciprocal[found] = 1.0 / (rankings.false_alarms_in_front(ties)[rankings.hit_offsets[found]] + 1)
+    return reciprocal
 
 
 def _eleven_point_precision(scored: Scored, population: Population, level: int) -> F64:
@@ -174,15 +177,15 @@ def _eleven_point_precision(scored: Scored, population: Population, level: int) 
 def _of_sets(rankings: Rankings, retrieved: I64, options: AveragePrecisionSettings) -> dict[str, F64]:
     """The measures of what was retrieved as a set."""
     trials, relevant = rankings.retrieved, rankings.relevant
-    precision, recall = _where_relevant(over(retrieved, np.maximum(trials, 1)), rankings), over(retrieved, relevant)
-    f1 = over(2 * retrieved, np.where(relevant > 0, trials + relevant, 0))
+    precision, recall = _where_relevant(ratio(retrieved, np.maximum(trials, 1)), rankings), ratio(retrieved, relevant)
+    f1 = ratio(2 * retrieved, np.where(relevant > 0, trials + relevant, 0))
     if options.addition == "running":
         f1 = np.where(retrieved > 0, 2.0 * precision * recall / np.where(retrieved > 0, precision + recall, 1.0), f1)
     return {
         "set_precision": precision,
         "set_recall": recall,
         "set_f1": f1,
-        "set_map": over(retrieved * retrieved, np.maximum(trials, 1) * relevant),
+        "set_map": ratio(retrieved * retrieved, np.maximum(trials, 1) * relevant),
     }
 
 
@@ -193,7 +196,7 @@ def _powers(base: float, exponents: I64) -> F64:
     return np.append(1.0, np.cumprod(np.full(last, base)))[np.minimum(exponents, last)]
 
 
-def _where_relevant(column: F64 | np.ndarray[tuple[int], np.dtype[np.bool_]], rankings: Rankings) -> F64:
+def _where_relevant(column: F64 | Bool, rankings: Rankings) -> F64:
     return np.where(rankings.relevant > 0, column, np.nan)
 
 
@@ -270,14 +273,14 @@ def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[s
         np.exp2(np.clip(grades, 0, options.highest_grade)) - 1.0 for grades in (judged.grade, judged.judged)
     )
     steep, steepest = _Gains.of(judged, satisfied, most, options.addition)
-    columns = {"ndcg": _ratio(gain.down_to(None), ideal.down_to(None))}
+    columns = {"ndcg": ratio(gain.down_to(None), ideal.down_to(None))}
     for cut in options.ranks:
-        columns[f"ndcg_at_rank@{cut}"] = _ratio(gain.down_to(cut), ideal.down_to(cut))
-        columns[f"exponential_ndcg_at_rank@{cut}"] = _ratio(steep.down_to(cut), steepest.down_to(cut))
+        columns[f"ndcg_at_rank@{cut}"] = ratio(gain.down_to(cut), ideal.down_to(cut))
+        columns[f"exponential_ndcg_at_rank@{cut}"] = ratio(steep.down_to(cut), steepest.down_to(cut))
     columns |= _expected_reciprocal_rank(judged, satisfied / 2.0**options.highest_grade, options)
     for cut in options.ranks:
         first = np.maximum(np.minimum(judged.retrieved, cut), 1)
-        columns[f"judged_at_rank@{cut}"] = over(judged.sums(judged.rank <= cut), first)
+        columns[f"judged_at_rank@{cut}"] = ratio(judged.sums(judged.rank <= cut), first)
     return columns | _along(judged, gain, ideal)
 
 
@@ -372,7 +375,7 @@ def _binary(judged: JudgedRankings, level: int, options: AveragePrecisionSetting
     gain = np.zeros(len(relevant))
     gain[relevant] = others
     columns = {
-        name: over(sums_of(np.where(relevant, terms, 0.0), judged.offsets, options.addition), n_relevant)
+        name: ratio(sums_of(np.where(relevant, terms, 0.0), judged.offsets, options.addition), n_relevant)
         for name, terms in (("bpref", preferred), ("inferred_ap", inferred), ("binary_gain", gain))
     }
     retrieved = judged.sums(relevant)
@@ -388,10 +391,7 @@ def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
         rank = np.array([int(multiple * each + 0.9) for each in relevant.tolist()], np.int64)
         hits = hits_at_rank(rankings, rank, options.ties)
         columns[f"precision_at_relevant@{multiple!r}"] = _where(relevant, hits, rank)
-    first = np.zeros(len(rankings))
-    some = np.flatnonzero(np.diff(rankings.hit_offsets))
-    ties = "worst" if options.ties in WITHOUT_ORDER else options.ties
-    first[some] = 1.0 / (rankings.false_alarms_in_front(ties)[rankings.hit_offsets[some]] + 1)
+    first = _reciprocal_ranks(rankings, "worst" if options.ties in WITHOUT_ORDER else options.ties)
     for cut in options.ranks:
         hits = hits_at_rank(rankings, np.full(len(rankings), cut), options.ties)
         columns[f"relative_precision_at_rank@{cut}"] = _where(relevant, hits, np.minimum(relevant, cut))
@@ -400,12 +400,6 @@ def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
     return columns
 
 
-def _ratio(sums: F64, ideal: F64) -> F64:
-    quotients = np.full(len(sums), np.nan)
-    np.divide(sums, ideal, out=quotients, where=ideal > 0)
-    return quotients
-
-
 def _where(relevant: I64, sums: F64 | I64, counts: I64) -> F64:
     """Quotients, 0 where nothing is counted, NaN where nothing is relevant."""
-    return np.where(relevant > 0, over(sums, np.maximum(counts, 1)), np.nan)
+    return np.where(relevant > 0, ratio(sums, np.maximum(counts, 1)), np.nan)

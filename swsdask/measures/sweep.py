@@ -25,9 +25,9 @@ import numpy as np
 
 from swsdask.kernels.ladder import add_rates, find_own_rungs
 from swsdask.measures.cross_entropy import Censored
-from swsdask.measures.measure import Population, Scored, kept
+from swsdask.measures.measure import Population, Scored, between, kept
 from swsdask.model.trials import F64, I64, Bool
-from swsdask.statistics.counts import Counts, class_layers, class_targets, strata_of
+from swsdask.statistics.counts import Counts, class_targets, layers_of, strata_of
 from swsdask.statistics.ladder import AtBayes, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
@@ -70,16 +70,9 @@ def query_sweep(scored: Scored, population: Population) -> QuerySweep:
     every = ladder.counts[:, groups].sum(axis=1)
     ends = np.repeat(ladder.offsets[1:], np.diff(ladder.offsets))
     first = np.arange(len(ladder.rungs))
-    accepted = _between(every, first + 1, ends)
-    accepted_hits = _between(new_hits, first, ends)
+    accepted = between(every, first + 1, ends)
+    accepted_hits = between(new_hits, first, ends)
     return QuerySweep(ladder.rungs, ladder.offsets, accepted_hits, accepted - accepted_hits, new_hits)
-
-
-def _between(counts: I64, begin: I64, end: I64) -> I64:
-    """Sums of counts[begin:end], for many of them."""
-    sums = np.concatenate([[0], np.cumsum(counts)])
-    between: I64 = sums[end] - sums[begin]
-    return between
 
 
 Rate = TypeVar("Rate", float, F64)
@@ -192,8 +185,7 @@ def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
 
 def _highest(scored: Scored, population: Population) -> F64:
     """The highest score of the condition in each slot, -inf where there is none."""
-    layer, _ = class_layers(scored.reference)
-    layers = np.unique(layer[class_targets(scored.reference)[population.number] >= 0])
+    layers = layers_of(scored.reference, population.number)
     highest: F64 = scored[Ladder].highest[layers].max(axis=0, initial=-np.inf)
     return highest
 

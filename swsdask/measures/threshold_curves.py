@@ -52,7 +52,7 @@ Applied probability of error (APE): how often decisions at the Bayes threshold a
 ----------------------------------------------------------------------------------------
 At the prior log-odds x = logit(P_tar), with costs of 1, the Bayes threshold for log-likelihood ratios is -x, and the
 error rate there is P_tar P_miss + (1 - P_tar) P_fa. The rates pool the trials of a condition, imputed ones too
-(`measures.cross_entropy`), as C_xe does. x runs over the grid of `measures.threshold_curves`.
+(`measures.cross_entropy`), as C_xe does. x runs over the grid of ECE, above.
 
 - "ape_default": the scores are 0, so that the likelier class is decided for: min(P_tar, 1 - P_tar).
 - "ape_actual": the scores as they are. Where the threshold lies among the scores, the point is at the prior nearest to
@@ -62,7 +62,7 @@ error rate there is P_tar P_miss + (1 - P_tar) P_fa. The rates pool the trials o
 - "ape_pav": the least error rate of any threshold, which is that of the best rising map.
 
 Where "ape_actual" lies above "ape_default" decisions by the scores are worse than decisions by the prior. A condition
-without trials of both classes has no curves. (Brummer and du Preez 2006, "Application-independent evaluation of speaker
+without trials of both classes has no curves. (Brümmer and du Preez 2006, "Application-independent evaluation of speaker
 detection".)
 """
 

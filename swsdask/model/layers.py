@@ -175,18 +175,14 @@ def _load_one(name: str) -> TomlTable:
 
 def matching_presets(evaluation: Mapping[str, object]) -> list[str]:
     """The presets whose every value the settings of an evaluation have, those with the most values."""
-    values = dict(_leaves(evaluation)).items()
-    wanted = {name: dict(_leaves(load_preset(name).get("evaluation", {}))).items() for name in preset_names()}
+    values = {*_texts(evaluation)}
+    wanted = {name: {*_texts(load_preset(name).get("evaluation", {}))} for name in preset_names()}
     found = {name: len(own) for name, own in wanted.items() if own and own <= values}
     return [name for name, number in found.items() if number == max(found.values())]
 
 
-def _leaves(table: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{path}{name}.")
-        else:
-            yield f"{path}{name}", str(value)
+def _texts(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    return ((name, str(value)) for name, value in flat(settings))
 
 
 def build_settings(
@@ -371,15 +367,15 @@ class Settled:
 
 
 def _values(settings: Settings) -> Iterator[tuple[str, object]]:
-    yield from _flat(settings.evaluation.model_dump(mode="json"))
-    yield from _flat(settings.discovery.model_dump(mode="json"), "discovery.")
+    yield from flat(settings.evaluation.model_dump(mode="json"))
+    yield from flat(settings.discovery.model_dump(mode="json"), "discovery.")
 
 
-def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Every setting by its dotted name."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

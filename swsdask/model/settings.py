@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -25,9 +25,6 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.ranked_measures import AveragePrecisionSettings, GapSettings
 from swsdask.model.resources import ProcessingLoadSettings
 from swsdask.model.trials import Reference
-
-if TYPE_CHECKING:
-    pass
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
 Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
@@ -84,8 +81,8 @@ class OperatingPoint(_Settings):
     """The application: by (p_target, c_miss, c_fa), by `beta`, by `effective_prior`, or from the data.
 
     `from_data = "sws2012"` is Eq. 17-18 of the 2013 measures document: C_miss = C_fa = 1 and P_target = N_true /
-    (n_tps T). With `alpha` the false alarms at equal rates are alpha times the misses (2012 document, Section 2):
-    beta = alpha-scaled Eq. 18.
+    (n_tps T). `alpha` (2012 document, Section 2) is the number of false alarms for each miss where P_miss = P_fa; beta
+    is that of Eq. 18 divided by alpha.
 
     Attributes
     ----------
@@ -102,7 +99,8 @@ class OperatingPoint(_Settings):
     from_data : {"sws2012"}, optional
         Derive the prior from the reference, as SWS 2012 did.
     alpha : float, optional
-        With `from_data`: how many misses a false alarm weighs at equal rates.
+        With `from_data`: the number of false alarms for each miss at equal rates; 1 by default. Above 1 misses weigh
+        more.
     """
 
     p_target: float | None = Field(default=None, gt=0, lt=1)
@@ -188,7 +186,7 @@ class EvaluationSettings(_Settings):
     text_filters : tuple of {"charsplit", "notascii", "deletehyphens"}
         The filters of texts before occurrences are found.
     thresholds : tuple of float
-        Scores at which TWV is requested, beside the measures' own thresholds.
+        Scores at which TWV, precision, recall and F1 are requested, beside the measures' own thresholds.
     p_fa_points : tuple of float
         False-alarm rates at which P_miss is requested.
     operating_point : OperatingPoint

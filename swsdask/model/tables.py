@@ -64,8 +64,8 @@ def number_type(kind: pa.DataType) -> np.dtype[Any]:
 def read_parquet(content: bytes | pa.Buffer) -> pa.Table:
     """The table in the bytes of a Parquet file.
 
-    No thread is begun, as `pq.read_table` begins one: now and then a process that ends right behind it is aborted, and
-    one that cannot start threads waits for them without end.
+    No thread is begun, as `pyarrow.parquet.read_table` begins one: now and then a process that ends right behind it is
+    aborted, and one that cannot start threads waits for them without end.
     """
     return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
 

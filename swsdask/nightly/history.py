@@ -234,9 +234,9 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
         ) from None
 
 
-def values_of(table: pa.Table, condition: str = "all") -> dict[tuple[str, str], float]:
-    """The numbers of one condition by system and measure."""
-    own = table.filter(pc.equal(table["condition"], condition))
+def values_of(table: pa.Table) -> dict[tuple[str, str], float]:
+    """The numbers over all queries and documents by system and measure."""
+    own = table.filter(pc.equal(table["condition"], "all"))
     names = zip(own["system"].to_pylist(), own["measure"].to_pylist(), strict=True)
     return dict(zip(names, own["value"].to_pylist(), strict=True))
 

@@ -409,7 +409,7 @@ OBJECT_STORES = ("s3", "gs", "abfs")
 def set_option(key: str, value: object) -> None:
     """Set an option of all object stores, or, where the key begins with a protocol and a dot, of that one's.
 
-    Further dots lead into dictionaries, as in `s3.client_kwargs.region_name`. Raises `SettingsError` where a value is
+    Further dots lead into dictionaries, as in s3.client_kwargs.region_name. Raises `SettingsError` where a value is
     in the place of such a dictionary.
     """
     from fsspec import available_protocols

@@ -266,7 +266,7 @@ def _move(hidden: Path, folder: Path) -> None:
     for name in names:
         if (folder / name).is_dir():
             raise IsADirectoryError(f"{folder / name} is a folder, where a file is to be written")
-        _sync(hidden / name)
+        sync(hidden / name)
     if MANIFEST in names:
         names = [*(name for name in names if name != MANIFEST), MANIFEST]
         outdated = _listed(folder) - _listed_in(hidden / MANIFEST)
@@ -277,7 +277,7 @@ def _move(hidden: Path, folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (hidden / name).replace(folder / name)
     try:
-        _sync(folder)
+        sync(folder)
     except OSError as error:
         said = f"{error.strerror}: the new files are committed and can be read, but a power cut might undo that"
         raise OSError(error.errno, said, str(folder)) from error
@@ -334,7 +334,7 @@ def _abandoned(folder: Path, prefix: str) -> Iterator[Path]:
                 os.close(lock)
 
 
-def _sync(path: Path) -> None:
+def sync(path: str | Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -22,7 +22,6 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -50,14 +49,13 @@ COMPARED = ("intervals.parquet", "differences.parquet")
 Rows = Sequence[Row]
 
 
-def print_comparison(found: Comparison, console: Console | None = None) -> None:
+def print_comparison(found: Comparison) -> None:
     """Print for every condition and measure its intervals, the best system first, and its differences; then the notes.
 
-    Of more than `MOST_PAIRS` pairs, those with the best system are printed. Without `console`: to stdout, at full width
-    if that is no terminal.
+    Of more than `MOST_PAIRS` pairs, those with the best system are printed. To stdout, at full width if that is no
+    terminal.
     """
-    if console is None:
-        console = standard_console()
+    console = standard_console()
     for condition, measure in found.measures:
         console.print(Text.assemble((condition, "bold"), f"  {describe(measure).heading}"))
         console.print(_intervals(found.intervals_of(condition, measure), measure, found.how.level))
@@ -242,10 +240,9 @@ Event = Row
 _SHOWN = {"false_alarm": "FA", "miss": "MISS"}
 
 
-def print_errors(found: Errors, console: Console | None = None) -> None:
-    """Print the queries of each system; without `console` to stdout, at full width if that is no terminal."""
-    if console is None:
-        console = standard_console()
+def print_errors(found: Errors) -> None:
+    """Print the queries of each system to stdout, at full width if that is no terminal."""
+    console = standard_console()
     lists: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in found.query_table.to_pylist():
         lists[row["system"], row["condition"]].append(row)

@@ -13,7 +13,6 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -286,7 +285,7 @@ _COLUMNS, _LINES = 60, 10
 Rows = Sequence[Row]
 
 
-def print_history(rows: Rows, measure: str, n_nights: int, console: Console | None = None) -> None:
+def print_history(rows: Rows, measure: str, n_nights: int) -> None:
     """Print a line for every system: its numbers, and how they moved over the nights; the best now comes first."""
     by_system: dict[str, list[Row]] = {}
     for row in rows:
@@ -313,12 +312,12 @@ def print_history(rows: Rows, measure: str, n_nights: int, console: Console | No
             signed(measure, change),
             _sparkline(_standing(own, n_nights), span),
         )
-    (console or standard_console()).print(table)
+    standard_console().print(table)
 
 
-def print_system(rows: Rows, measure: str, n_nights: int, console: Console | None = None) -> None:
+def print_system(rows: Rows, measure: str, n_nights: int) -> None:
     """Print a row for every night that scored a system, and a plot over all nights."""
-    console = console or standard_console()
+    console = standard_console()
     table = Table("Night", "Date", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(describe(measure).heading, justify="right")
     table.add_column("Change", justify="right")

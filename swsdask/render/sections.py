@@ -3,7 +3,7 @@
 Calibration of the systems of a condition is a table and the plots of each system. The plots show the cost of a system
 over the prior, for its own and recalibrated scores: two side by side, of the empirical cross entropy in bits (Ramos and
 Gonzalez-Rodriguez, Cross-entropy analysis of the information in forensic speaker recognition, 2008), and below them two
-of the applied probability of error (Brummer and du Preez, Application- independent evaluation of speaker detection,
+of the applied probability of error (Brümmer and du Preez, Application-independent evaluation of speaker detection,
 2006). The right plots divide by the cost of a system whose scores are all 0; for cross entropy at the prior of the
 evaluation that is C_nxe (2013 measures document, Eq. 40). With rare targets the curves of the left plots lie close to
 0.

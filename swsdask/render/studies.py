@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from swsdask.model.comparison import CoverageStudy
@@ -34,10 +33,9 @@ _WORDS = {
 }
 
 
-def print_interval_study(study: CoverageStudy, console: Console | None = None) -> None:
-    """Print the table; without `console` to stdout."""
-    if console is None:
-        console = standard_console(120)
+def print_interval_study(study: CoverageStudy) -> None:
+    """Print the table to stdout."""
+    console = standard_console(120)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("Measure", "Interval or test", "Should be", "Is", "95 %\nfrom", "\nto"):
         table.add_column(heading, justify="left" if not table.columns or len(table.columns) == 1 else "right")
@@ -170,10 +168,9 @@ def gap_numbers(study: GapStudy) -> list[Row]:
     ]
 
 
-def print_gap_study(study: GapStudy, console: Console | None = None) -> None:
-    """Print the table of functions; without `console` to stdout."""
-    if console is None:
-        console = standard_console(120)
+def print_gap_study(study: GapStudy) -> None:
+    """Print the table of functions to stdout."""
+    console = standard_console(120)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in ("", "Penalty function", "Median tau", "Lowest", "Highest", "Range", "Best in"):
         table.add_column(heading, justify="left" if heading == "Penalty function" else "right")

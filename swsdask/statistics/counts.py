@@ -65,6 +65,12 @@ def class_layers(reference: Reference) -> tuple[I32, int]:
     return layer, kinds.shape[1]
 
 
+def layers_of(reference: Reference, number: int) -> I32:
+    """The layers of the classes that condition `number` holds, ascending."""
+    layer, _ = class_layers(reference)
+    return np.unique(layer[class_targets(reference)[number] >= 0])
+
+
 @dataclass(frozen=True, eq=False)
 class Stretches:
     """Rows bounds[i] .. bounds[i + 1] of `score` belong to `query` [i] and `group` [i].

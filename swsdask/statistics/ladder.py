@@ -144,7 +144,7 @@ class Ladder:
     lowest and highest score in each condition. Slot r holds the trials with rungs[r - 1] <= score < rungs[r].
     `counts` [len(classes), n_rungs] has a row for every class of strata (`Reference.class_of`) with trials, `classes`
     int32, ascending; it is int32 where `n_trials`, their number, fits in one, else int64. `highest` float64 [n_layers,
-    n_rungs] is the highest score in a slot (-inf: none), for every layer of classes (`strata.class_layers`).
+    n_rungs] is the highest score in a slot (-inf: none), for every layer of classes (`statistics.counts.class_layers`).
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)

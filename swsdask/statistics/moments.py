@@ -28,7 +28,7 @@ from swsdask.kernels.ladder import count_slots
 from swsdask.kernels.moments import SUMS, add_powers, merge_sums, nodes, reach
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
-from swsdask.statistics.counts import Counts, class_layers, class_targets, strata_of, stretches, trial_groups
+from swsdask.statistics.counts import Counts, class_layers, layers_of, strata_of, stretches, trial_groups
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, Statistic
 
@@ -195,7 +195,7 @@ _NOTHING_TO = 2.0**-30
 class Moments:
     """The given non-target trials of one system in bins about 0, in units of 1: made for log-likelihood ratios.
 
-    The layers are those of classes (`strata.class_layers`); strata that no condition counts are left out.
+    The layers are those of classes (`statistics.counts.class_layers`); strata that no condition counts are left out.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -280,8 +280,7 @@ def nontarget_points(found: Found, reference: Reference, number: int) -> Weighte
 
     `found` has `Moments`, or `Hits` and `ZoomedMoments`.
     """
-    layer, _ = class_layers(reference)
-    layers = np.unique(layer[class_targets(reference)[number] >= 0])
+    layers = layers_of(reference, number)
     finest: ZoomedMoments | None = found.get(ZoomedMoments)
     if finest is None:
         moments: Moments = found[Moments]
@@ -335,7 +334,7 @@ class Overlap:
     `rungs` are ascending distinct scores with inf behind them: the lowest and the highest hit in each condition, the
     lowest score of the run, `Reference.thresholds`, and the next float above each of these. Slot r holds the trials
     with rungs[r - 1] <= score < rungs[r], so those at one of these scores have a slot of their own. `counts` is int64
-    [n_layers, n_rungs], by layer of classes (`strata.class_layers`).
+    [n_layers, n_rungs], by layer of classes (`statistics.counts.class_layers`).
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits, Moments)

@@ -110,7 +110,7 @@ class QueryRanks(_Ranked):
 
 
 class PooledRanks(_Ranked):
-    """One ranking of the trials of all queries; a line for every layer of classes (`strata.class_layers`)."""
+    """One ranking of the trials of all queries; a line for each layer of classes (`statistics.counts.class_layers`)."""
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
@@ -369,8 +369,8 @@ class TieKeys:
 class TiedRanks(OfPlaces):
     """False alarms of one system between hits of equal score.
 
-    `own` int64 [n_own_keys, n_groups] counts those in front of each of `keys.own` and behind the one before it of the
-    same query and score; `pooled` int64 [n_pooled_keys, n_layers] the same of all queries, by layer of classes.
+    `own` int64 [n_own_keys, n_groups] counts those in front of each own key of `keys` and behind the one before it of
+    the same query and score; `pooled` int64 [n_pooled_keys, n_layers] the same of all queries, by layer of classes.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)

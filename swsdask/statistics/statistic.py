@@ -3,7 +3,7 @@
 In Arrow a statistic is one row of plain columns, from which the same statistic is made again, bit for bit.
 
 A statistic is a dataclass of arrays, numbers, counts by name, and further dataclasses of these. Every leaf is a column,
-named by its path (`bins.key`): an array is a list of its elements in row-major order, whose shape is in the field's
+named by its path (bins.key): an array is a list of its elements in row-major order, whose shape is in the field's
 metadata where it has not one axis; counts by name are a map.
 """
 

@@ -18,7 +18,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.local import open_regular
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import is_archive, open_archive
+from swsdask.archive.store import StoredArchive, is_archive, open_archive
+from swsdask.archive.versions import EvaluationManifest, opened
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import as_rows, source
@@ -113,7 +114,7 @@ def test_of_many_writers_one_wins(storage: Storage) -> None:
 
 def test_an_archive_lives_there(storage: Storage) -> None:
     write_runs(storage, TABLES, [source(rows(200))], EvaluationSettings())
-    archive = open_archive(storage.url, storage_options=storage.options)
+    archive = StoredArchive(storage, opened(storage, None, EvaluationManifest))
     (cell,) = archive.cells("a", 1000)
     assert len(as_rows([pickle.loads(pickle.dumps(cell)).read(COLUMNS)])) == 200
     assert not [name for name in storage.files(below=True) if name.startswith("temporary")]

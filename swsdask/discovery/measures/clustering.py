@@ -56,13 +56,13 @@ document: |types(F_disc) ∩ types(F_goldLex)| over |types(F_disc)|, and over |t
 of the Zero Resource challenge. A type is a transcription in phones, of fragments and of words alike (`transcription`);
 the empty one is one of them.
 
-tdev2: the distinct transcriptions of fragments that are a word (`words.words_spelled`), over the distinct
+tdev2: the distinct transcriptions of fragments that are a word (`per_fold.words_spelled`), over the distinct
 transcriptions of fragments, and over the distinct words. QUIRK: what was found is distinguished by its phones, the
 words by their spelling: a perfect system has less than 1 where there are homophones.
 
 tde2015 distinguishes both by their spelling: the distinct words (by spelling) that fragments are
-(`words.words_matched`), over the distinct sequences of words that fragments are `near`, of one word, of several or of
-none, and over the distinct words of the fold. QUIRK: words labelled SIL or SPN are words.
+(`per_fold.words_matched`), over the distinct sequences of words that fragments are `near`, of one word, of several or
+of none, and over the distinct words of the fold. QUIRK: words labelled SIL or SPN are words.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ tde2015: the fragments (by their times) that are a word: of the words of the fol
 exactly one, and both edges are at most 30 ms apart; over all fragments, and over all words. QUIRK: two fragments on one
 word are counted twice, in recall too, which may exceed 1. QUIRK: words labelled SIL or SPN are words.
 
-tdev2: the distinct words that fragments are (see `words.words_spelled`: the word of which it covers the largest share,
-if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not compared.
+tdev2: the distinct words that fragments are (see `per_fold.words_spelled`: the word of which it covers the largest
+share, if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not
+compared.
 
 n_classes, n_fragments and n_words count what a system found in a set of folds and in each fold. A class counts where
 one of its fragments does; fragments are distinct ones; words are the distinct transcriptions of fragments, as the

@@ -25,7 +25,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from swsdask.formats.files import COMPRESSED_ENDINGS, read_lines, writing
+from swsdask.formats.files import read_lines, writing
 from swsdask.formats.find import RUNS, Format, expect
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.encoding import ENCODING_ATTRIBUTES, Encoding
@@ -167,7 +167,6 @@ def quoted(text: str, delimiter: str) -> str:
     return f'"{escaped}"'
 
 
-_DELIMITERS = {".tsv": "\t", ".csv": ","}
 _COLUMNS = {
     "system": pa.string(),
     "query": pa.string(),
@@ -208,23 +207,20 @@ def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
 
 
 def write_run_table(pieces: Iterable[RunPiece], url: str, *, harmless: bool = False) -> None:
-    """Write pieces of one or more runs as a table (see `run_table`): .tsv or .csv, also compressed, or .parquet.
+    """Write pieces of one or more runs as a table (`formats.runs.table`): .tsv or .csv, also compressed, or .parquet.
 
     Written piece by piece, so that memory is bounded by the largest. `harmless`: see `without_formula`. Tables do not
     keep queries without rows, and only Parquet with one system keeps the header. Raises `InputError` for another
     ending, and if the file cannot be written.
     """
-    name = url.lower()
-    for compressed in COMPRESSED_ENDINGS:
-        name = name.removesuffix(compressed)
-    ending = next((ending for ending in _DELIMITERS if name.endswith(ending)), None)
-    if ending is None and not url.lower().endswith(".parquet"):
+    delimiter = delimiter_of(url)
+    if delimiter is None and not url.lower().endswith(".parquet"):
         raise InputError(Problem(url, None, "a name that ends in .tsv, .csv or .parquet", shown(url), "Choose one."))
     with writing(url) as sink:
-        if ending is None:
+        if delimiter is None:
             _write_parquet(pieces, sink)
         else:
-            _write_text(pieces, _DELIMITERS[ending], sink, without_formula if harmless else str)
+            _write_text(pieces, delimiter, sink, without_formula if harmless else str)
 
 
 def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.resampling import best_twv, precision_areas
-from swsdask.measures.average_precision import expected_area, over
+from swsdask.measures.average_precision import expected_area
 from swsdask.measures.measure import Population, Scored, ratio
 from swsdask.measures.rankings import Rankings, ranked_hits, rankings_of
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
@@ -332,7 +332,7 @@ class PooledPrecision:
         for begin in range(0, len(areas), SIDE_BY_SIDE):
             own = np.ascontiguousarray(weights[:, begin : begin + SIDE_BY_SIDE], np.float64)
             areas[begin : begin + SIDE_BY_SIDE] = self._areas(own)
-        return over(areas, self.targets @ weights)
+        return ratio(areas, self.targets @ weights)
 
     def _areas(self, weights: F64) -> F64:
         options = self.options
