@@ -113,7 +113,7 @@ class Applied:
     """A run that was written: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
 
     `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms; `ignored` names the columns of a
-    table that are not part of a run, which are dropped unless the run stays a table in text.
+    table that are not part of a run, which are dropped. A table in text that stays one keeps both.
     """
 
     source: str
@@ -191,7 +191,7 @@ def _applied(run: _Run, how: _Application) -> tuple[Applied, Problems]:
     pieces = (_mapped(piece, how.score_map, how.threshold, applied) for piece in read)
     if not how.encoding and stays_table(run.source, run.target):
         deque(pieces, 0)
-        applied.ignored = ""
+        applied.ignored, applied.rounded = "", 0
         if not len(problems):
             _rewrite(run, how)
     for first in pieces:

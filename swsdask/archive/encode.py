@@ -279,8 +279,11 @@ class Tally:
             outside=self.outside,
         )
 
-    def note_faults(self, settings: EvaluationSettings, problems: Problems) -> None:
-        """Add a problem if only some rows have decisions, and for each unknown id that the settings call an error."""
+    def note_faults(self, settings: EvaluationSettings, problems: Problems, *, judged: bool = False) -> None:
+        """Add a problem if only some rows have decisions, and for each unknown id that the settings call an error.
+
+        `judged`: the reference is a collection of judged documents, in which one that is missing cannot be outside.
+        """
         if len(self.decisions) > 1:
             _note_mixed(self.decisions, problems)
         if settings.unknown_queries == "error":
@@ -288,7 +291,7 @@ class Tally:
             _note(self.unknown_queries, "a query of the list", remedy, problems)
         if settings.unknown_documents == "error":
             remedy = "Correct the id, or set unknown_documents=outside."
-            if WITHOUT_TIMES in self.header.attributes:
+            if judged:
                 remedy = (
                     "Of runs that come in batches, the collection has the judged documents and those of open()'s "
                     "collection: give these runs there too."

@@ -151,7 +151,7 @@ class RunsInMemory:
                     claims[system].append(source)
         note_claims(claims, problems)
         for tally in tallies.values():
-            tally.note_faults(self._settings, problems)
+            tally.note_faults(self._settings, problems, judged=len(self._tables.judgments) > 0)
         problems.raise_if_any()
         self._tallies |= tallies
         for system, parts in rows.items():

@@ -128,20 +128,21 @@ class _Visible:
     """A stream to a terminal or a file, in which characters that act instead of being seen are escaped, and secrets
     of URLs and stores struck out.
 
-    On a terminal, the sequences that give our own tables their colours stay.
+    On a terminal, the sequences that give our own tables their colours stay. What moves the cursor, as a bar does, is
+    written to `bare`, the stream itself.
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self.bare = stream
         self._made_visible = styled if stream.isatty() else visible
 
     def write(self, text: str) -> int:
         """Write text, escaped."""
-        self._stream.write(self._made_visible(without_secrets(text)))
+        self.bare.write(self._made_visible(without_secrets(text)))
         return len(text)
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
+        return getattr(self.bare, name)
 
 
 @contextmanager

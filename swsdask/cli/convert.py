@@ -109,8 +109,8 @@ def convert(
 ) -> None:
     """Rewrite a RUN as TARGET, whose name says the format.
 
-    *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Times and scores keep every digit; a
-    table in text that stays one keeps its columns and quotes too.
+    *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Scores keep every digit, times those
+    down to 0.1 ms. A table in text that stays one keeps every digit, its columns and its quotes.
 
     With --queries, RUN is a transcript: the texts of the queries are found in its words by the default rules, and the
     score of a detection is the lowest of its words.
@@ -123,8 +123,17 @@ def convert(
     if queries is not None and encoding:
         raise click.UsageError("--queries goes with a transcript in seconds: leave out the options of tables.")
     reader = None if queries is None else _searched(source, queries, system)
-    rows = convert(source, target, system, encoding, harmless=harmless, reader=reader)
-    click.echo(f"{target}: {counted(rows, 'detections')}")
+    done = convert(source, target, system, encoding, harmless=harmless, reader=reader)
+    click.echo(f"{target}: {counted(done.rows, 'detections')}")
+    _print_losses(done.rounded, done.ignored)
+
+
+def _print_losses(rounded: int, ignored: str) -> None:
+    """Print what a written run does not keep: digits of times, and columns that are not part of a run."""
+    if rounded:
+        click.echo(f"  rounded: {counted(rounded, 'times')} finer than 0.1 ms")
+    if ignored:
+        click.echo(f"  not written: the columns {ignored}")
 
 
 def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
@@ -244,10 +253,7 @@ def _print_applied(held: Calibration, done: list[Applied]) -> None:
     for run in done:
         reach = f", {run.lowest:g} .. {run.highest:g}" if run.rows else ""
         click.echo(f"{run.target}: {run.rows:,} detections, {run.accepted:,} decided YES{reach}")
-        if run.rounded:
-            click.echo(f"  rounded: {counted(run.rounded, 'times')} finer than 0.1 ms")
-        if run.ignored:
-            click.echo(f"  not written: the columns {run.ignored}")
+        _print_losses(run.rounded, run.ignored)
     others = [system for run in done for system in run.systems if system != held.fitted_on.system]
     if others:
         click.echo(f"fitted on {held.fitted_on.system}, applied to {listed(others, FEW)}")

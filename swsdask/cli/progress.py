@@ -13,7 +13,7 @@ import click
 
 from swsdask.cli.options import QUIET, VERBOSE
 from swsdask.execution.executor import Progress, Unseen
-from swsdask.model.errors import counted
+from swsdask.model.errors import counted, one_line, visible, without_secrets
 
 
 class LogLines:
@@ -56,7 +56,7 @@ class LogLines:
 
     def _say(self, line: str) -> None:
         stamp = "" if sys.stderr.isatty() else f"{datetime.now(UTC).isoformat(timespec='seconds')} "
-        print(f"{stamp}swsdask: {line}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"{stamp}swsdask: {_plain(line)}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 class _Messages(logging.Handler):
@@ -71,7 +71,7 @@ class _Messages(logging.Handler):
 
 
 class Bar:
-    """A bar with rows/s and the time left, by rich."""
+    """A bar with rows/s and the time left, by rich. It moves the cursor, so its texts are made plain before it."""
 
     def __init__(self, unit: str = "rows") -> None:
         from rich.console import Console
@@ -81,13 +81,15 @@ class Bar:
         self._unit = unit
         self._phase = ""
         self._bar = RichProgress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=Console(file=getattr(sys.stderr, "bare", sys.stderr)),
             transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._bar.start()
         self._task = self._bar.add_task("", rate="", total=None)
@@ -99,11 +101,12 @@ class Bar:
 
     def begin(self, phase: str, rows: int) -> None:
         """Start the bar anew."""
-        self._phase = phase
-        self._bar.reset(self._task, total=rows or None, description=phase, rate="")
+        self._phase = _plain(phase)
+        self._bar.reset(self._task, total=rows or None, description=self._phase, rate="")
 
     def say(self, message: str, *, lasting: bool) -> None:
         """Show a message in place of the phase, or above the bar, where it stays."""
+        message = _plain(message)
         if lasting:
             self._bar.console.print(message, markup=False, highlight=False)
         else:
@@ -121,6 +124,11 @@ class Bar:
         self._logger.removeHandler(self._messages)
         self._logger.setLevel(self._level)
         self._bar.stop()
+
+
+def _plain(text: str) -> str:
+    """A text in one line without characters that act, nor secrets."""
+    return one_line(visible(without_secrets(text)))
 
 
 def _speed(rate: float, unit: str) -> str:

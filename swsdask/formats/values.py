@@ -263,8 +263,14 @@ def is_number(text: str) -> bool:
 
 
 def system_of_file(url: str) -> str:
-    """The name of the system by the file's name: without its known endings, and without a URL's query string."""
-    name = before_query(url)[0].rstrip("/").rsplit("/", 1)[-1]
+    """The name of the system by the file's name: without its known endings, and without a URL's query string.
+
+    Of a chain of URLs the first one that has a path names the file: `zip://run.csv::folder/runs.zip` is `run`.
+    """
+    path = before_query(url)[0]
+    links = path.split("::") if "://" in path else [path]
+    named = next((link for link in links if link.partition("://")[2]), links[-1])
+    name = named.rstrip("/").rsplit("/", 1)[-1]
     return _ENDINGS.sub("", name) or name
 
 

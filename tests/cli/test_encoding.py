@@ -215,3 +215,23 @@ def test_a_run_without_channels_is_noted_where_the_reference_has_several(
     converted = tmp_path / "run.kwslist.xml"
     assert swsdask("convert", run, converted).code == 0
     assert note not in swsdask("score", files.reference, converted, *HOW[2:4]).out
+
+
+def test_convert_reports_what_the_target_does_not_keep(swsdask: Call, files: Files) -> None:
+    run = files.write("fine.csv", "query,document,start,duration,score,note\nK1,a,1.123456,0.3333333,2,x\n")
+    losses = "  rounded: 2 times finer than 0.1 ms\n  not written: the columns note\n"
+    for name in ("fine.kwslist.xml", "fine.parquet"):
+        target = files.folder / name
+        assert swsdask("convert", run, target).out == f"{target}: 1 detection\n{losses}"
+    target = files.folder / "fine.tsv"
+    assert swsdask("convert", run, target).out == f"{target}: 1 detection\n"
+    assert "1.123456\t0.3333333\t2\tx" in target.read_text()
+
+
+def test_an_unknown_document_of_a_run_without_times_has_a_remedy(swsdask: Call, files: Files) -> None:
+    run = files.write("q.csv", "query,document,score\nK1,nowhere,2\nK1,a,1\n")
+    how = ("--preset", "quesst2014", "--measures", "mtwv")
+    refused = swsdask("score", files.reference, run, *how)
+    assert refused.code == 2
+    assert "found 'nowhere' in 1 row. Correct the id, or set unknown_documents=outside." in refused.err
+    assert swsdask("score", files.reference, run, *how, "--set", "unknown_documents=outside").code == 0

@@ -52,14 +52,14 @@ MUTANTS = (
     Mutant(
         "data files are not synced",
         "swsdask/archive/storage.py",
-        "                local.sync(path)\n",
+        "                sync(path)\n",
         "",
         DURABLE,
     ),
     Mutant(
         "folders of data files are not synced",
         "swsdask/archive/storage.py",
-        '                local.sync(path.rsplit("/", 1)[0])\n',
+        '                sync(path.rsplit("/", 1)[0])\n',
         "                pass\n",
         DURABLE,
     ),

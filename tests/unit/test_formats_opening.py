@@ -23,6 +23,7 @@ from swsdask.formats import files
 from swsdask.formats.files import open_bytes
 from swsdask.formats.find import find_runs, sniff
 from swsdask.formats.runs.read import read_run
+from swsdask.formats.values import system_of_file
 from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
 from tests.bench.cost import cost
 from tests.compression import zstd
@@ -124,6 +125,20 @@ def test_zip_archives_with_several_files(tmp_path: Path) -> None:
     assert read(f"zip://b.tsv::{path}") == TEXT[:9]
     assert find_runs([f"zip://*.tsv::{path}"]) == [f"zip://a.tsv::{path}", f"zip://b.tsv::{path}"]
     assert "nothing there" in fault(f"zip://c.tsv::{path}")
+
+
+@pytest.mark.parametrize("folder", ["", "sub/"])
+def test_a_run_in_an_archive_is_named_after_its_member(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "sub").mkdir()
+    path = tmp_path / f"{folder}z.zip"
+    table = b"query,document,start,duration,score\nq,d,1,1,1\n"
+    path.write_bytes(zipped({"n1.csv": table, "x/n2.csv": table}))
+    for member, system in (("n1.csv", "n1"), ("x/n2.csv", "n2")):
+        (piece,) = read_run(f"zip://{member}::{path}", Problems())
+        assert piece.header.system == system
+    assert system_of_file("simplecache::s3://bucket/x/run.csv.gz") == "run"
+    assert system_of_file(f"zip://::{tmp_path}/alone.csv") == "alone"
+    assert system_of_file("a::b.csv") == "a::b"
 
 
 def test_a_zip_archive_made_by_finder(tmp_path: Path) -> None:

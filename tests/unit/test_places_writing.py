@@ -217,12 +217,12 @@ def test_a_commit_that_the_disk_fails_after_is_told(tmp_path: Path, monkeypatch:
     write_outputs(three_systems(), tmp_path)
     new = three_systems(("good", "other", "weak"))
 
-    def fail(path: Path, sync: Callable[[Path], None] = writing._sync) -> None:
+    def fail(path: Path, sync: Callable[[Path], None] = writing.sync) -> None:
         if path == tmp_path:
             raise OSError(errno.EIO, "Input/output error")
         sync(path)
 
-    monkeypatch.setattr(writing, "_sync", fail)
+    monkeypatch.setattr(writing, "sync", fail)
     with pytest.raises(OSError, match="Input/output error: the new files are committed and can be read"):
         write_outputs(new, tmp_path)
     assert read_outputs(tmp_path).table["system"].to_pylist() == new.table["system"].to_pylist()

@@ -1,7 +1,7 @@
 """Writing of runs, and conversion between formats.
 
-Times and scores keep every digit, so that reading the file gives the same rows. A file whose name ends in .gz or .zst
-is compressed. In NIST's XML whole columns become text at a time.
+Scores keep every digit, times those down to 0.1 ms, so that reading the file gives the same rows. A file whose name ends
+in .gz or .zst is compressed. In NIST's XML whole columns become text at a time.
 
 Rewriting of a table in text with new values: its columns, quotes and other digits are kept.
 
@@ -298,6 +298,14 @@ def _table(piece: RunPiece, schema: pa.Schema) -> pa.Table:
     return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
+class Converted(NamedTuple):
+    """A run that was written: its rows, its times finer than 0.1 ms, and the columns of its table that were dropped."""
+
+    rows: int
+    rounded: int
+    ignored: str
+
+
 def convert(
     source: str,
     target: str,
@@ -306,8 +314,8 @@ def convert(
     *,
     harmless: bool = False,
     reader: Callable[[Problems], Iterator[RunPiece]] | None = None,
-) -> int:
-    """Rewrite a run (path or URL) in the format of the target's name; return the number of rows.
+) -> Converted:
+    """Rewrite a run (path or URL) in the format of the target's name.
 
     A table in text that stays one keeps its columns, its quotes and every digit. The run is read twice, so that nothing
     is written of a run with problems. `system` replaces the name in the file; the target of a table with another
@@ -326,16 +334,21 @@ def convert(
         raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Create it first."))
     problems = Problems()
     read = reader or partial(read_run, source, system=system, encoding=encoding)
-    rows = sum(len(piece) for piece in read(problems))
+    rows, rounded, ignored = 0, 0, ""
+    for piece in read(problems):
+        rows += len(piece)
+        rounded += piece.rounded
+        ignored = piece.header.attributes.get("ignored_columns", "")
     problems.raise_if_any()
     with together(folder or ".") as hidden:
         unfinished = str(hidden / name)
         if reader is None and not encoding and stays_table(source, target):
             added = system or system_to_add(source, target)
             rewrite_table(source, unfinished, partial(in_system, added), harmless=harmless)
+            rounded, ignored = 0, ""
         else:
             write(read(problems), unfinished)
-    return rows
+    return Converted(rows, rounded, ignored)
 
 
 def in_system(system: str | None, scores: F64) -> dict[str, pa.StringArray]:
