@@ -11,6 +11,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import combinations, product
 
+import numpy as np
+
 from swsdask.model.discovery import Corpus, Definition, FileIntervals, Folds, Readings
 from tests.discovery_worlds import Stretch, Token, World
 
@@ -70,7 +72,7 @@ def kept_by_tdev2(fragment: Stretch, phone: Token) -> bool:
     """Whether tdev2 keeps a phone at the edge of a fragment."""
     ov = min(s(fragment[2]), s(phone[2])) - max(s(fragment[1]), s(phone[1]))
     if round(s(phone[2]) - s(phone[1]), 3) >= 0.060:
-        return round(ov, 3) >= 0.030
+        return bool(np.round(np.float64(ov), 3) >= 0.030)
     return ov / (s(phone[2]) - s(phone[1])) >= 0.5
 
 

@@ -198,6 +198,8 @@ def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
     """The files of a corpus by role. Raises `SettingsError` without phones and words."""
     if not {"phones", "words"} <= named.keys():
         raise SettingsError("A corpus needs the alignments of phones and of words.")
+    if {"within", "speakers"} <= named.keys():
+        raise SettingsError("Within and speakers both say what is within talkers: give one.")
     return CorpusFiles(**named)
 
 
@@ -206,7 +208,10 @@ def class_files(given: Classes) -> dict[str, str]:
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        return {system: readable(url) for system, url in by_system(given).items()}
+        return {system: readable(_place(url)) for system, url in by_system(given).items()}
+    if isinstance(given, str | os.PathLike) or hasattr(given, "columns"):  # a table has the names of its columns
+        given = [_place(given)]
+    given = [_place(each) for each in given]
     files: dict[str, str] = {}
     places = locations(given)
     for place in places:
@@ -218,6 +223,12 @@ def class_files(given: Classes) -> dict[str, str]:
             both = f"{files[system]} and {url} are both of {system!r}."
             raise SettingsError(f"{both} Give each as NAME=FILE (in Python {{name: file}}).")
     return files
+
+
+def _place(given: object) -> Location:
+    if not isinstance(given, str | os.PathLike):
+        raise SettingsError("Classes are given by their files: paths or URLs, or a file by system.")
+    return given
 
 
 def _from_archive(archive: StoredDiscovery, wanted: Classes) -> FromArchive:

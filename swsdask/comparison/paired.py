@@ -35,6 +35,8 @@ from swsdask.comparison.significance import (
     p_wilcoxon,
     rounding,
     rounding_of_differences,
+    t_of_bootstrap,
+    t_of_exchanges,
 )
 from swsdask.kernels.differences import (
     N_BOOTSTRAP,
@@ -76,7 +78,7 @@ class Tested(NamedTuple):
     p_wilcoxon: float
 
 
-_P_BOOTSTRAP = Tested._fields.index("p_bootstrap")
+_DIFFERENCE, _P_BOOTSTRAP = map(Tested._fields.index, ("difference", "p_bootstrap"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,14 @@ class Pair:
         """The difference in each replicate."""
         with np.errstate(invalid="ignore"):  # infinities of both
             return self.one.replicates - self.other.replicates
+
+    def t(self, counted: Bool) -> tuple[float, F64]:
+        """|t| of the difference, and of its replicates that are counted: by exchanges, where there are finite ones."""
+        one, other = self.one.exchanged, self.other.exchanged
+        if one is not None and other is not None and np.isfinite(one.parts).all() and np.isfinite(other.parts).all():
+            own, of_replicates = t_of_exchanges(one, other)
+            return own, of_replicates[counted]
+        return t_of_bootstrap(self.difference, self.replicates[counted])
 
     def tested(self, how: Resampling) -> Tested:
         """The difference with its tests."""
@@ -237,10 +247,11 @@ class Tasks:
         p = rows[:, _P_BOOTSTRAP]
         if self._adjust == "holm":
             return rows, holm(p)
-        defined = np.flatnonzero(~np.isnan(p))
+        defined = np.flatnonzero(~np.isnan(p) & np.isfinite(rows[:, _DIFFERENCE]))
         finite = self._known(reduce(np.logical_and, (part.finite for part in found), np.array(True)))
         t = self._map(_largest_t, _parts([pairs[number] for number in defined.tolist()]), (known, finite), "tests")
-        adjusted = np.full(len(rows), np.nan)
+        adjusted = np.minimum(1.0, p * np.count_nonzero(~np.isnan(p)))  # infinite differences have no t
+        adjusted[defined] = np.nan
         if t:
             adjusted[defined] = reduce(MaxT.merge, t).p
         return rows, adjusted
@@ -280,10 +291,10 @@ def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _
     rows[by_other] = compare_pairs([pairs[number] for number in by_other], draws.how)  # what they share stays in caches
     if draws.how.adjust != "max-t":
         return _PartTested(rows, np.array(True))
-    defined = (pair.replicates for pair, row in zip(pairs, rows, strict=True) if not math.isnan(row[_P_BOOTSTRAP]))
-    return _PartTested(rows, all_finite(defined))
+    has_t = ~np.isnan(rows[:, _P_BOOTSTRAP]) & np.isfinite(rows[:, _DIFFERENCE])
+    return _PartTested(rows, all_finite(pairs[number].replicates for number in np.flatnonzero(has_t).tolist()))
 
 
 def _largest_t(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Bool]) -> MaxT:
     samples, finite = shared
-    return MaxT.of([(pair.difference, pair.replicates[finite]) for pair in part.of(samples)])
+    return MaxT.of(pair.t(finite) for pair in part.of(samples))

@@ -114,10 +114,15 @@ def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> 
 
 
 def p_bootstrap(difference: float, replicates: F64) -> float:
-    """Return the share of replicates as far from the difference as it is from 0; both counts have one added."""
+    """Return the share of replicates as far from the difference as it is from 0; both counts have one added.
+
+    An infinite difference is far from 0 in the replicates that have it too: the others are counted.
+    """
     there = _defined(replicates)
-    if not math.isfinite(difference) or not len(there):
+    if math.isnan(difference) or not len(there):
         return math.nan
+    if math.isinf(difference):
+        return (1 + int(np.count_nonzero(there != difference))) / (1 + len(there))
     return (1 + int(np.count_nonzero(abs(there - difference) >= bound_of(difference)))) / (1 + len(there))
 
 
@@ -229,22 +234,19 @@ def all_finite(replicates: Iterable[F64]) -> Bool:
 class MaxT:
     """|t| of some differences, and the largest |t| of all of them in each replicate, float64 [replicates].
 
-    t is the distance from 0 (of a replicate: from the difference) in standard errors. Adjusted p values are of the
-    largest; replicates count in which all differences are finite.
+    Adjusted p values are of the largest (Westfall and Young 1993, Section 2.6).
     """
 
     t: tuple[float, ...]
     largest: F64
 
     @classmethod
-    def of(cls, differences: Iterable[tuple[float, F64]]) -> Self:
-        """Return the statistic of differences with their replicates that count."""
+    def of(cls, each: Iterable[tuple[float, F64]]) -> Self:
+        """Return the statistic of |t| of differences and of their replicates: `t_of_exchanges`, `t_of_bootstrap`."""
         t, largest = [], np.zeros(1)
-        for difference, row in differences:
-            error = standard_error(row)
-            of_row = abs(row - difference) / error if error > 0 else np.zeros(len(row))
-            largest = np.maximum(largest, of_row)
-            t.append(abs(difference) / error if error > 0 else 0.0 if difference == 0 else math.inf)
+        for own, of_replicates in each:
+            t.append(own)
+            largest = np.maximum(largest, of_replicates)
         return cls(tuple(t), largest)
 
     def merge(self, other: MaxT) -> MaxT:
@@ -257,6 +259,31 @@ class MaxT:
         ascending, n = np.sort(self.largest), len(self.largest)
         reach = n - np.searchsorted(ascending, np.array(self.t) * (1 - _HAIR))
         return [(1 + count) / (1 + n) if n else math.nan for count in reach.tolist()]
+
+
+def t_of_exchanges(one: Exchanged, other: Exchanged) -> tuple[float, F64]:
+    """|t| of a difference of averages, and where the two systems are exchanged, query by query: float64 [replicates].
+
+    t is the sum of the differences of queries over the root of the sum of their squares, which no exchange changes. So
+    the largest of many t holds its level with few queries too.
+    """
+    parts = one.parts - other.parts
+    parts[abs(parts) <= rounding_of_differences(one, other)] = 0.0
+    unit = math.sqrt(math.fsum(parts**2))
+    if unit == 0.0:
+        return 0.0, np.zeros(len(one.sums))
+    return abs(math.fsum(parts)) / unit, abs(one.sums - other.sums) / unit
+
+
+def t_of_bootstrap(difference: float, replicates: F64) -> tuple[float, F64]:
+    """|t| of a difference, its distance from 0 in standard errors, and of its replicates, their distance from it.
+
+    The standard error is that of all replicates, so that the largest of many t is too small with few queries.
+    """
+    error = standard_error(replicates)
+    if not error > 0:
+        return 0.0 if difference == 0 else math.inf, np.zeros(len(replicates))
+    return abs(difference) / error, abs(replicates - difference) / error
 
 
 def _defined(replicates: F64) -> F64:

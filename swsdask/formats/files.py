@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 from typing import IO, Any, BinaryIO, NamedTuple, Protocol, cast
 
@@ -375,7 +375,7 @@ def noted(problems: Problems) -> Iterator[None]:
         yield
     except InputError as error:
         for problem in error.problems:
-            problems.add(*astuple(problem))
+            problems.note(problem)
         problems.total += error.total - len(error.problems)
 
 

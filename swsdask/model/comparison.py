@@ -123,11 +123,12 @@ class Failure:
 
 class Tied(NamedTuple):
     """The best system by a measure, and the others, from the best, that do not differ from it at the level of the
-    comparison.
+    comparison. Those without a p value, as over a single query, are `untested`.
     """
 
     best: str
     others: tuple[str, ...]
+    untested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +173,12 @@ class Comparison(Tables):
         with_best = {system: frozenset((best, system)) for system in others}
         if any(pair not in p for pair in with_best.values()):
             return None
-        return Tied(best, tuple(system for system, pair in with_best.items() if not p[pair] < 1 - self.how.level))
+        level = 1 - self.how.level
+        return Tied(
+            best,
+            tuple(system for system, pair in with_best.items() if p[pair] >= level),
+            tuple(system for system, pair in with_best.items() if math.isnan(p[pair])),
+        )
 
     def to_markdown(self, condition: str | None = "all") -> str:
         """The numbers of a condition with their intervals as a Markdown table; with None, a table for each.

@@ -12,7 +12,7 @@ content; the metadata's `rounded` counts the times that were finer than a tick.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, Self
 
@@ -333,6 +333,13 @@ class DiscoverySettings(BaseModel):
     overlapping_pairs: OverlappingPairs = "left_out"
     fold_by: Literal["file", "time"] = "file"
     n_folds: int = Field(default=DEFAULT_FOLDS, ge=1, le=MAX_FOLDS)
+
+    @staticmethod
+    def taken_by(definition: Definition, settings: Mapping[str, object]) -> dict[str, object]:
+        """Those of some settings that a definition takes: readings are of the document, and tdev2 has no folds."""
+        without = set() if definition == "document" else {field.name for field in fields(Readings)}
+        without |= {"n_folds", "fold_by"} if definition == "tdev2" else set()
+        return {name: value for name, value in settings.items() if name not in without}
 
     @model_validator(mode="after")
     def _of_the_document(self) -> Self:

@@ -165,8 +165,9 @@ class SwsdaskError(Exception):
 class Problem:
     """One thing that is wrong with an input.
 
-    `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning). Secrets are
-    struck out (`model.errors`). `str` of it is one line.
+    `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning). A
+    `transient` problem is one of reaching the file and says nothing of its content: reading it again may succeed.
+    Secrets are struck out (`model.errors`). `str` of it is one line.
     """
 
     file: str
@@ -174,6 +175,7 @@ class Problem:
     expected: str
     found: str
     remedy: str
+    transient: bool = False
 
     def __post_init__(self) -> None:
         for name in ("file", "found"):
@@ -213,6 +215,11 @@ class InputError(SwsdaskError):
         self.problems = problems
         self.total = len(problems) if total is None else total
         super().__init__(str(self))
+
+    @property
+    def transient(self) -> bool:
+        """Whether a file could not be reached, so that reading it again may succeed."""
+        return any(problem.transient for problem in self.problems)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild_input_error, (self.problems, self.total)
@@ -296,10 +303,14 @@ class Problems:
         return self.total
 
     def add(self, file: str, line: int | None, expected: str, found: str, remedy: str) -> None:
+        """Note one problem, by its parts."""
+        self.note(Problem(file, line, expected, found, remedy))
+
+    def note(self, problem: Problem) -> None:
         """Note one problem."""
         self.total += 1
         if len(self._kept) < self.limit:
-            self._kept.append(Problem(file, line, expected, found, remedy))
+            self._kept.append(problem)
 
     def extend(self, others: Problems) -> None:
         """Note the problems of another collector."""

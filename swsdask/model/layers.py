@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ValidationError
 
+from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.settings import Settings
 
@@ -293,13 +294,19 @@ class Layers:
         return resolved
 
     def over(self, kept: Layers) -> Layers:
-        """These layers given for an archive that keeps others: a preset replaces those, all else goes on top."""
+        """These layers given for an archive that keeps others: a preset replaces those, all else goes on top.
+
+        Of term discovery, what is kept for one definition and another does not take is left out with the other.
+        """
         judged = self.judged or kept.judged
         if self.preset is not None:
             return Layers(self.preset, self.compat, self.explicit, judged)
         evaluation = self.explicit.get("evaluation", {})
         compat = self.compat or evaluation.get("compat") or kept.compat
-        return Layers(kept.preset, compat, merge_layers(kept.explicit, self.explicit), judged)
+        explicit = dict(kept.explicit)
+        if "discovery" in explicit and (definition := self.explicit.get("discovery", {}).get("definition")):
+            explicit["discovery"] = DiscoverySettings.taken_by(definition, explicit["discovery"])
+        return Layers(kept.preset, compat, merge_layers(explicit, self.explicit), judged)
 
     def kept(self) -> dict[str, object]:
         """Return the settings that an archive keeps: all but those of execution."""

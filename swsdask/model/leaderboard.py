@@ -161,8 +161,8 @@ def rank(
 NEW, REPLACED, SETTINGS, VERSION = "new", "run replaced", "other settings or collection", "other version of swsdask"
 """Why a system is scored."""
 
-GONE = ""
-"""In place of the stamp of a refused run that is no longer in the inbox."""
+GONE, UNREAD = "", "unread"
+"""In place of the stamp of a refused run that is no longer in the inbox, and of one that could not be reached."""
 
 
 @dataclass(frozen=True)
@@ -183,21 +183,25 @@ class Move:
 
 @dataclass(frozen=True)
 class Refused:
-    """A run that was set aside: the file, its system, its first problems and how many there are."""
+    """A run that was set aside: the file, its system, its first problems and how many there are.
+
+    One that could not be reached is `unread`: every night looks into it again.
+    """
 
     url: str
     system: str
     problems: tuple[str, ...]
     total: int
+    unread: bool = False
 
 
 @dataclass(frozen=True)
 class Record:
     """The findings of a night beside its numbers.
 
-    `stamps` are the size and time, or ETag, of every run that was looked into, and `GONE` of the refused ones that are
-    gone; `sources` the file of each system that was taken in; `rows` the detections that were ingested; `gates` what
-    failed of them, `notes` what a reader must know.
+    `stamps` are the size and time, or ETag, of every run that was looked into, `GONE` of the refused ones that are
+    gone, `UNREAD` of those that could not be reached; `sources` the file of each system that was taken in; `rows` the
+    detections that were ingested; `gates` what failed of them, `notes` what a reader must know.
     """
 
     number: int

@@ -35,7 +35,7 @@ from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.layers import build_settings
-from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, VERSION, Record, Refused
+from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.nightly.history import (
     History,
     NightLease,
@@ -151,6 +151,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         if due or gone or whole or any((each.url, each.problems) not in before for each in refused):
             looked_into = _without(news, aside)  # those set aside are refused still, as what they were then
             stamps = {**{each.url: each.stamp for each in looked_into}, **dict.fromkeys(gone, GONE)}
+            stamps |= {each.url: UNREAD for each in refused if each.unread}
             sources = {each.system: each.url for each in taken}
             notes = [f"Refused before, and taken in now: {url}" for url in whole]
             record, rows = _new_record(
@@ -161,7 +162,9 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
             past = read_history(storage)
         elif known is not None:
-            known.remember_refused({RunFile(each.url, each.system): each.problems for each in refused})
+            known.remember_refused(
+                {RunFile(each.url, each.system): each.problems for each in refused if not each.unread}
+            )
         if record is None or is_published(job.out, record):
             return Outcome(job)
         LOG.info("publishing", extra={"evaluation": job.name, "phase": "publish"})
@@ -308,9 +311,9 @@ def _take_in(
     if good or with_reference:
         try:
             _ingest(job, good, progress, workers, with_reference=with_reference)
-        except InputError:
+        except InputError as error:
             more = _refusals(job, good)
-            if not more:
+            if not more and not error.transient:
                 raise
             _ingest(job, _without(good, more), progress, workers, with_reference=with_reference)
             refused += more
@@ -367,7 +370,7 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
         except InputError as error:
             problems = tuple(str(problem) for problem in error.problems[:SHOWN])
             LOG.warning("refused: %s", problems[0], extra={"evaluation": job.name, "system": arrived.system})
-            found.append(Refused(arrived.url, arrived.system, problems, error.total))
+            found.append(Refused(arrived.url, arrived.system, problems, error.total, error.transient))
     return found
 
 

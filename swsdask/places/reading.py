@@ -32,6 +32,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Self
 
@@ -301,11 +302,13 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
     if isinstance(error, IsADirectoryError):
         return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))
     if isinstance(error, PermissionError):
-        return InputError(Problem(url, None, "a file that may be read", "no permission to", "Change its permissions."))
-    if isinstance(error, ImportError):
-        return InputError(Problem(url, None, "a storage that is installed", f"{error}", "Install what that names."))
-    found = f"{type(error).__name__}: {error}".rstrip(".")
-    return InputError(Problem(url, None, "a readable file or folder", found, "Check the path and the access to it."))
+        problem = Problem(url, None, "a file that may be read", "no permission to", "Change its permissions.")
+    elif isinstance(error, ImportError):
+        problem = Problem(url, None, "a storage that is installed", f"{error}", "Install what that names.")
+    else:
+        found = f"{type(error).__name__}: {error}".rstrip(".")
+        problem = Problem(url, None, "a readable file or folder", found, "Check the path and the access to it.")
+    return InputError(replace(problem, transient=True))
 
 
 SETTLED_S = 2.0

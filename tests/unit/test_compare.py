@@ -18,7 +18,7 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
-from swsdask.comparison.compare import compare
+from swsdask.comparison.compare import compare, parse_gate
 from swsdask.comparison.resampled import needed_for, query_numbers
 from swsdask.comparison.significance import (
     DOCUMENTS,
@@ -29,6 +29,7 @@ from swsdask.comparison.significance import (
 )
 from swsdask.model.comparison import Resampling
 from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.model.samples import Averages
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
 from tests.replicates import write_drawn_documents, write_replicate, write_turned
@@ -469,14 +470,48 @@ def test_a_notebook_shows_the_comparison_of_the_first_conditions(files: Path) ->
     assert "<li>12 of 16 conditions; <code>to_markdown(None)</code> has all.</li>" in shown
 
 
+@pytest.mark.parametrize("adjust", ["holm", "max-t"])
+def test_an_infinite_loss_fails_a_gate_and_is_not_tied(adjust: str) -> None:
+    """A likelihood of 0 for false alarms of many queries makes the cost infinite in nearly all replicates."""
+    queries = [f"q{number}" for number in range(40)]
+    occurrences = [{"query": query, "document": "d", "start": 1.0, "duration": 1.0} for query in queries]
+    evaluation = sws.open(documents=[{"document": "d", "duration": 600.0}], occurrences=occurrences)
+    rng = np.random.default_rng(1)
+
+    def run(false_alarm: float) -> list[dict[str, object]]:
+        return [
+            {"query": query, "document": "d", "start": start, "duration": 1.0, "score": score}
+            for number, query in enumerate(queries)
+            for start, score in ((1.0, 9.0 + rng.random()), (50.0, false_alarm if number % 2 else rng.random()))
+        ]
+
+    runs = {"broken": run(math.inf), "fine": run(1.0), "x": run(1.0)}
+    gate = "cnxe rises .01 with p < .05"
+    how: dict[str, Any] = {"baseline": "fine", "fail_if": [gate], "adjust": adjust, "replicates": 200}
+    found = sws.compare(evaluation, ["cnxe"], runs=runs, **how)
+    assert [(failure.system, failure.p) for failure in found.failures] == [("broken", 2 / 201)]
+    tied = sws.compare(evaluation, ["cnxe"], runs=runs, adjust=adjust, replicates=200).tied("all", "cnxe")  # type: ignore[arg-type]
+    assert tied is not None
+    assert "broken" not in (*tied.others, *tied.untested)
+
+
+def test_a_gate_without_a_p_value_is_noted() -> None:
+    samples = {name: Averages(0.0, (1.0,), np.array([[value]])) for name, value in {"a": 0.1, "b": 0.5}.items()}
+    gate = parse_gate("map drops .01 with p < .05")
+    how = Resampling(0, 50, 0.95, "percentile", "holm", "queries")
+    found = compare({"all": {"map": samples}}, {"all": 1}, samples, how, pair=("a", "b"), gates=[gate])
+    assert found.failures == ()
+    assert f"gate {gate.text!r}: not tested, for there is no p value, and so passed: a." in found.notes
+
+
 def test_one_query_has_no_interval_and_no_test() -> None:
     """It would be drawn again and again, and any difference would seem certain; so would one query of both systems."""
     found = sws.compare(averaged({"a": [0.1], "b": [0.4]}), replicates=50, interval="bca", adjust="max-t")
     assert found.intervals["value"].tolist() == [0.1, 0.4]
     assert found.intervals[["low", "high", "standard_error"]].isna().all(axis=None)
     assert found.differences[["low", "high", "p_bootstrap", "p_adjusted"]].isna().all(axis=None)
-    assert "all, map: one query of a, b: no interval and no test." in found.notes
-    assert "all, map: best is b; tied with it at level 0.95: a." in found.notes
+    assert "all, map: 1 query of a, b: no interval and no test." in found.notes
+    assert "all, map: best is b; tied with it at level 0.95: none; not tested: a." in found.notes
     of_one = sws.compare(averaged({"a": [0.1, 0.2, math.nan], "b": [0.9, math.nan, 0.8]}), replicates=50)
     assert of_one.intervals["low"].notna().all()
     assert of_one.differences[["low", "high", "p_bootstrap", "p_adjusted"]].isna().all(axis=None)

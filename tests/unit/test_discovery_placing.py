@@ -97,6 +97,22 @@ def test_the_official_tools_doubles(begin: int, duration: int, shared: int, left
     assert (high[0] - low[0] if low[0] >= 0 else None) == (None if expected is None else len(expected))
 
 
+@pytest.mark.parametrize(
+    ("phone", "shared", "kept"),
+    [
+        ((2000, 2732), 295, True),  # .2732 - .2437 is the double .0295, which numpy rounds to .03, and Python to .029
+        ((2000, 2732), 294, False),
+        ((10, 642), 295, False),  # .0642 - .0347 is less
+        ((20000, 20732), 295, True),  # 2.0732 - 2.0437 is more
+    ],
+)
+def test_tdev2_rounds_what_is_shared_as_numpy(phone: tuple[int, int], shared: int, kept: bool) -> None:
+    start, end = phone
+    first, starts, ends = np.array([0, 1]), column(start), column(end)
+    low, high = place_tdev2(column(0), column(end - shared), column(end + 2000), first, starts, ends)
+    assert (high > low)[0] == kept
+
+
 def test_fragments_of_files_without_phones_have_none() -> None:
     first, none = np.array([0, 0]), column()
     for place in (place_document, place_tdev2):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from swsdask.archive.storage import Storage
+from swsdask.formats import files
 from swsdask.model.errors import SettingsError
 from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
@@ -117,6 +120,24 @@ def test_a_run_that_is_still_broken_stays_refused_whatever_else_arrives(inbox: I
     assert (inbox.night(), inbox.refused) == (None, [broken.name])
     shutil.copyfile(inbox.folder / "files/runs/calibrated.kwslist.xml", broken)
     assert (inbox.night(), inbox.refused) == (["broken"], [])
+
+
+def test_a_run_that_cannot_be_reached_is_looked_into_again(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stamp stays as it is: a server that is back gives the same file."""
+    inbox.put("weak")
+    lost = inbox.put("middling")
+    with monkeypatch.context() as patch:
+
+        def stale(path: str, opened: Callable[[str], IO[bytes]] = files.open_local) -> IO[bytes]:
+            if path == str(lost):
+                raise OSError(errno.ESTALE, "Stale file handle", path)
+            return opened(path)
+
+        patch.setattr(files, "open_local", stale)
+        assert (inbox.night(), inbox.refused) == (["weak"], [lost.name])
+        assert (inbox.night(), inbox.refused) == (None, [lost.name])
+    assert (inbox.night(), inbox.refused) == (["middling"], [])
+    assert inbox.night() is None
 
 
 def test_a_run_that_is_whole_again_is_no_longer_refused(inbox: Inbox) -> None:

@@ -1,7 +1,7 @@
 """Writing of runs, and conversion between formats.
 
-Scores keep every digit, times those down to 0.1 ms, so that reading the file gives the same rows. A file whose name ends
-in .gz or .zst is compressed. In NIST's XML whole columns become text at a time.
+Scores keep every digit, times those down to 0.1 ms, so that reading the file gives the same rows. A file whose name
+ends in .gz or .zst is compressed. In NIST's XML whole columns become text at a time.
 
 Rewriting of a table in text with new values: its columns, quotes and other digits are kept.
 
