@@ -208,6 +208,7 @@ def compare(
             if folds(result):
                 how = replace(how, resample="folds")
             wanted = candidates(result) if names is None else names
+            tried = wanted if names is None else []
             samples, n_queries = _samples(result, wanted, names is not None)
         else:
             tried = default_measures(evaluation) if names is None else []
@@ -231,7 +232,10 @@ def compare(
     absent = [measure for measure in tried if not any(measure in measures for measures in samples.values())]
     if not absent:
         return found
-    return replace(found, notes=(*found.notes, f"Not compared, for no system has them: {', '.join(absent)}."))
+    why = "no system has them"
+    if isinstance(source, Result):
+        why = "the results lack what they are resampled from; an archive, or a reference and runs, has it"
+    return replace(found, notes=(*found.notes, f"Not compared, for {why}: {', '.join(absent)}."))
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:
@@ -349,12 +353,18 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     from swsdask.measures import select
     from swsdask.measures.names import family_name
     from swsdask.measures.resampling import NAMES
+    from swsdask.model.samples import AVERAGED
 
     there = set(result.score_rows.names("measure"))
     select([measure for measure in measures if measure not in there])
     absent = [measure for measure in measures if measure not in there]
     by_statistics = [measure for measure in measures if measure in there and family_name(measure) in NAMES]
-    others = [measure for measure in measures if measure not in (*absent, *by_statistics)]
+    without_parts = {
+        measure: part
+        for measure, (part, *more) in AVERAGED.items()
+        if measure in measures and measure in there and not more and part not in there
+    }
+    others = [measure for measure in measures if measure not in (*absent, *by_statistics, *without_parts)]
     possible = ", ".join(averaged(result)) or "none"
     sentences = []
     if absent:
@@ -368,6 +378,11 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
             f"{', '.join(by_statistics)} cannot be resampled from results: these have no numbers by query that it is "
             "the average of, and keep no counts of trials by query and score. Compare the archive, or the reference "
             f"and the runs, with --measures {','.join(by_statistics)}."
+        )
+    for measure, part in without_parts.items():
+        sentences.append(
+            f"{measure} is the average of {part} by query, which the results lack: score again with --measures "
+            f"{measure},{part}, or compare the archive, or the reference and the runs."
         )
     if others or (by_statistics and scored_now):
         named = ", ".join([*others, *(by_statistics if scored_now else ())])

@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import swsdask as sws
 from tests.cli.conftest import Outcome
 from tests.discovery_worlds import random_world
 
@@ -120,3 +122,28 @@ def test_what_an_archive_holds_is_shown(swsdask: Call, tmp_path: Path) -> None:
     missing = swsdask("show", archive, "--version", "3")
     assert missing.code == 2
     assert "versions found: 1, 2" in missing.err
+
+
+@pytest.mark.parametrize("kept", [["--n-folds", "3"], ["--set", "coverage=union"], ["--set", "fold_by=time"]])
+@pytest.mark.parametrize("definition", ["tde2015", "tdev2"])
+def test_another_definition_leaves_out_what_is_kept_for_the_first(
+    swsdask: Call, tmp_path: Path, corpus: list[str], kept: list[str], definition: str
+) -> None:
+    classes, plain = f"{tmp_path}/first.classes", corpus[:4]
+    assert swsdask("discover", classes, *plain, *kept, "--ingest", tmp_path / "archive").code == 0
+    how = ["--definition", definition, "--measures", "ned", "--format", "json"]
+    of_archive = swsdask("discover", "--archive", tmp_path / "archive", *how)
+    takes = definition == "tde2015" and "union" not in kept[1]
+    of_files = swsdask("discover", classes, *plain, *how, *(kept if takes else []))
+    assert (of_archive.code, of_files.code) == (0, 0), of_archive.err
+    assert json.loads(of_archive.out) == json.loads(of_files.out)
+
+
+def test_classes_are_files_and_talkers_are_given_once(tmp_path: Path, corpus: list[str]) -> None:
+    places = {"phones": corpus[1], "words": corpus[3]}
+    table = pd.DataFrame({"class": [1, 1], "file": ["s0a", "s0b"], "start": [0.1, 0.1], "end": [0.9, 0.9]})
+    for classes in (table, {"mine": table}, [("mine", 1)], 3):
+        with pytest.raises(sws.SettingsError, match="Classes are given by their files"):
+            sws.discover(classes, **places)  # type: ignore[arg-type]
+    with pytest.raises(sws.SettingsError, match="Within and speakers both say"):
+        sws.discover(f"{tmp_path}/first.classes", **places, within="w", speakers="s")

@@ -602,3 +602,18 @@ def test_measures_that_are_not_named_are_those_that_any_system_has(tmp_path: Pat
     ranked = {name: {q: {"d": 2.0, "e": 1.0 + n} for q in "qrs"} for n, name in enumerate("ab")}
     found = sws.compare(judged, runs=ranked, replicates=20)
     assert [*found.intervals["measure"].unique()] == ["map", "ndcg", "r_precision", "bpref", "reciprocal_rank"]
+
+
+def test_results_without_the_parts_of_an_average_say_so(files: Path) -> None:
+    evaluation = sws.open(files)
+    result = sws.score(evaluation, ["atwv", "mtwv", "map"], runs=files / "runs")
+    found = sws.compare(result, replicates=20)
+    assert {measure for _, measure in found.measures} == {"atwv"}
+    assert found.notes[-1].startswith("Not compared, for the results lack what they are resampled from;")
+    assert found.notes[-1].endswith(": mtwv, map.")
+    with pytest.raises(
+        sws.SettingsError, match=r"map is the average of ap by query, .* score again with --measures map,ap"
+    ):
+        sws.compare(result, ["map"], replicates=20)
+    whole = sws.score(evaluation, ["map", "ap"], runs=files / "runs")
+    assert ("all", "map") in sws.compare(whole, ["map"], replicates=20).measures
