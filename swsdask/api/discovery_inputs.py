@@ -209,9 +209,8 @@ def class_files(given: Classes) -> dict[str, str]:
         return {}
     if isinstance(given, Mapping):
         return {system: readable(_place(url)) for system, url in by_system(given).items()}
-    several = isinstance(given, Iterable) and not isinstance(given, str | os.PathLike)
-    if not several or hasattr(given, "columns"):  # a table has the names of its columns
-        given = [_place(given)]
+    if isinstance(given, str | os.PathLike) or not isinstance(given, Iterable) or hasattr(given, "columns"):
+        given = [_place(given)]  # a table would give the names of its columns
     given = [_place(each) for each in given]
     files: dict[str, str] = {}
     places = locations(given)

@@ -38,6 +38,7 @@ from swsdask.archive.versions import (
     commit,
     latest,
     lease_writer,
+    manifest_name,
     new_token,
     table_name,
 )
@@ -45,6 +46,9 @@ from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
 
 RENEW_S = 600.0
+
+_LIST_S, _MOST_LISTS = 0.2, 50
+"""A store that has a version and does not list it yet is asked again after so many seconds, so often."""
 
 _LEASE = "lease"
 
@@ -280,8 +284,13 @@ class Change(Generic[AnyManifest, Entry]):
         or another entry of the same name; `OutgrownError` if it let an input grow.
         """
         kind = self.kind
+        tried, waited = -1, 0
         while True:
             current, version = latest(self.storage, kind.manifest)
+            if version == tried:
+                waited += 1
+                self._wait_for_list(version, waited)
+            tried = version
             on = current or self._made()
             if self.grows is not None and on.inputs.get(self.grows) != self.base.inputs.get(self.grows):
                 self._remove_grown()
@@ -305,6 +314,15 @@ class Change(Generic[AnyManifest, Entry]):
             made = self.made(self._larger(on), parts, changes, version=version, settings=kept)
             if made is not None:
                 return made
+
+    def _wait_for_list(self, version: int, waited: int) -> None:
+        """Wait, for a store has a version and does not list it yet; raise `ArchiveError` where it never does."""
+        if waited > _MOST_LISTS:
+            raise ArchiveError(
+                f"{self.storage.url}: the store has {manifest_name(version)} and does not list it. Check the name of "
+                "the folder, or run the command again."
+            )
+        time.sleep(_LIST_S)
 
     def made(
         self,

@@ -112,7 +112,10 @@ class Storage:
 
     def place(self, name: str) -> str:
         """The full path or the URL of a file, by which other processes find it."""
-        return self.path(name) if self.is_local else f"{self.url.rstrip('/')}/{name}"
+        if self.is_local:
+            return self.path(name)
+        first, chain, outer = self.url.partition("::")  # a name in an archive stands before the archive
+        return f"{first if first.endswith('://') else first.rstrip('/') + '/'}{name}{chain}{outer}"
 
     @property
     def is_distant(self) -> bool:
@@ -396,14 +399,20 @@ class Remote:
                 merged.append([offset, offset + length])
         begins, ends = [begin for begin, _ in merged], [min(end, self.size) for _, end in merged]
         found = self.filesystem.cat_ranges([self.path] * len(merged), begins, ends, on_error="raise")
-        self._held = [(begin, pa.py_buffer(content)) for begin, content in zip(begins, found, strict=True)]
+        parts_of = zip(found, begins, ends, strict=True)
+        self._held = [(begin, pa.py_buffer(self._part(content, begin, end))) for content, begin, end in parts_of]
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         """The bytes from an offset on, fewer at the end of the file."""
         for begin, held in self._held:
             if begin <= offset and offset + length <= begin + held.size:
                 return held.slice(offset - begin, length)
-        return pa.py_buffer(self.filesystem.cat_file(self.path, start=offset, end=min(offset + length, self.size)))
+        end = min(offset + length, self.size)
+        return pa.py_buffer(self._part(self.filesystem.cat_file(self.path, start=offset, end=end), offset, end))
+
+    def _part(self, content: bytes, begin: int, end: int) -> bytes:
+        """The bytes from `begin` to `end`, also of a web server that sends the whole file whatever is requested."""
+        return content[begin:end] if end - begin < self.size == len(content) else content
 
 
 Parts = local.OpenFile | Whole | Remote

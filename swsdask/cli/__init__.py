@@ -20,7 +20,7 @@ import click
 from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, ended_by, has_arrived
-from swsdask.model.errors import InsecureConnection, SwsdaskError, styled, visible, without_secrets
+from swsdask.model.errors import InsecureConnection, SwsdaskError, is_text, styled, visible, without_secrets
 from swsdask.model.limits import check_addresses, shortage
 from swsdask.needless import leave_out
 
@@ -191,7 +191,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _call(arguments: list[str] | None) -> None:
     check_addresses(_ADDRESSES, "any command")
-    _refuse_empty(sys.argv[1:] if arguments is None else arguments)
+    _check_arguments(sys.argv[1:] if arguments is None else arguments)
     try:
         cli.main(arguments, prog_name="swsdask", standalone_mode=False)
         sys.stdout.flush()
@@ -201,16 +201,19 @@ def _call(arguments: list[str] | None) -> None:
         raise ended from None
 
 
-def _refuse_empty(arguments: Sequence[str]) -> None:
-    """Raise `click.UsageError` for an argument without a character, as a variable of the shell that is not set makes.
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Raise `click.UsageError` for an argument that is not UTF-8, and for one without a character.
 
-    It would be taken for the working directory, or for an option that is not given.
+    A variable of the shell that is not set makes one: it would be taken for the working directory, or for an option
+    that is not given.
     """
     for before, argument in zip(["", *arguments], arguments, strict=False):
         if argument == "" or re.fullmatch("--[a-z-]+=", argument):
             option = argument or before
             where = f"{option.rstrip('=')}: the value is" if option.startswith("--") else "An argument is"
             raise click.UsageError(f"{where} empty. Is a variable of the shell not set? Leave it out, or give one.")
+        if not is_text(argument):
+            raise click.UsageError(f"{argument}: expected UTF-8; found bytes of another encoding. Rename the file.")
 
 
 def _run(arguments: list[str] | None) -> None:

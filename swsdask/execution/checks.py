@@ -19,15 +19,17 @@ Answer = Mapping[str, Any] | BaseException
 """The answer of a worker, or what asking it raised."""
 
 
-def looking(places: Sequence[str], options: Mapping[str, Mapping[str, object]]) -> Callable[[], dict[str, object]]:
+def looking(
+    places: Sequence[str], options: Mapping[str, Mapping[str, object]] | None
+) -> Callable[[], dict[str, object]]:
     """A function that looks around on a worker.
 
     Parameters
     ----------
     places : sequence of str
         Files, by path or URL, that the worker must see.
-    options : mapping
-        The options of stores (`places.reading.options`) to reach them with.
+    options : mapping, optional
+        The options of stores (`places.reading.options`) to reach them with. None: those that are there.
 
     Returns
     -------
@@ -57,7 +59,8 @@ def looking(places: Sequence[str], options: Mapping[str, Mapping[str, object]]) 
                 file_of_ours.write(bytes(1 << 16))
         except OSError as error:
             found["temporary"] = str(error)
-        set_options(options)
+        if options is not None:
+            set_options(options)
         for place in places:
             try:
                 reason = None if is_file(place) or is_folder(place) else "it is not there"
@@ -79,7 +82,7 @@ def check_answers(answers: Mapping[str, Answer]) -> None:
     answers : mapping
         What `looking` returned, by the address of the worker.
     """
-    own = looking((), {})()
+    own = looking((), None)()
     for address, answer in sorted(answers.items()):
         fault = _fault(answer, own)
         if fault is not None:

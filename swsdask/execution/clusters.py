@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -24,9 +24,10 @@ from uuid import uuid4
 
 import dask
 from dask.system import CPU_COUNT
+from dask.utils import parse_bytes
 from distributed import Client, Future, LocalCluster
 from distributed.system import MEMORY_LIMIT
-from pydantic import BaseModel, ConfigDict, Field, FilePath, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, model_validator
 
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.dask import ANSWER_S
@@ -47,6 +48,16 @@ QUIET = {
 }
 """Intervals at which Dask's processes inspect themselves: by default 50 times a second each, to draw a dashboard that
 is not shown, on the very cores that the workers are to use. And nothing is served by HTTP, which has no keys."""
+
+
+def memory_size(text: str) -> str:
+    """A size of memory that Dask reads. Raises `ValueError` for another text."""
+    if text != "auto":
+        try:
+            parse_bytes(text)
+        except ValueError:
+            raise ValueError(f'expected a size such as "4 GiB"; found {text!r}') from None
+    return text
 
 
 LEAST_MEMORY = 512 << 20
@@ -96,7 +107,7 @@ class LocalProcesses(Workers):
     kind: Literal["local"] = "local"
     workers: int = Field(default=CPU_COUNT, ge=1)
     threads: int = Field(default=1, ge=1)
-    memory: str = "auto"
+    memory: Annotated[str, AfterValidator(memory_size)] = "auto"
 
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:
@@ -313,6 +324,10 @@ class RunningAt(_Running):
 
     @model_validator(mode="after")
     def _keys_fit(self) -> Self:
+        try:
+            urlsplit(self.address)
+        except ValueError as error:
+            raise ValueError(f"expected an address such as tcp://host:8786: {error}") from None
         self._keys(self.address)
         return self
 
@@ -364,7 +379,7 @@ class InKubernetes(_Running):
         host = f"{self.service}.{self.namespace}.svc"
         try:
             socket.getaddrinfo(host, self.port)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise ClusterError(
                 f"{host} has no address here: {error}. Run the command in a Job of that "
                 f"cluster, or forward its port, kubectl port-forward --namespace {self.namespace} "
@@ -376,11 +391,13 @@ class InKubernetes(_Running):
 
 
 def _is_loopback(address: str) -> bool:
+    if address.startswith("inproc://"):
+        return True
     host = urlsplit(address).hostname or ""
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost" or address.startswith("inproc://")
+        return host == "localhost"
 
 
 def _close(client: Client) -> None:

@@ -23,7 +23,7 @@ from distributed import CancelledError, Client, Future, KilledWorker, Worker, Wo
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Shared, Tree, execution_error
 from swsdask.model.errors import ClusterError, SwsdaskError, counted
-from swsdask.places.reading import options, set_options
+from swsdask.places.reading import options, set_options, unset_options
 
 RETRIES = 2
 """The number of times that a task that raised is tried again: storage on a network fails now and then."""
@@ -226,34 +226,34 @@ class DaskExecutor:
 
 
 class StoreOptions(WorkerPlugin):
-    """Sets the options of stores on every worker, also on those that come later."""
-
-    name = "swsdask store options"
+    """Sets the options of stores on every worker, also on those that come later, until it is taken away."""
 
     def __init__(self, given: Mapping[str, Mapping[str, object]]) -> None:
+        self.name = f"swsdask store options {uuid4()}"
         self._given = given
 
     def setup(self, worker: Worker) -> None:  # noqa: ARG002
         """Called on a worker."""
         set_options(self._given)
 
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002
+        """Called on a worker."""
+        unset_options(self._given)
+
 
 @contextmanager
 def sent_options(client: Client) -> Iterator[None]:
-    """Give the workers this process's options of stores; workers that come when the context has ended get none."""
-    given = options()
-    if not given:
-        yield
-        return
+    """Give the workers this process's options of stores, or none, until the context ends."""
+    plugin = StoreOptions(options())
     try:
-        within(ANSWER_S, lambda: client.register_plugin(StoreOptions(given)))
+        within(ANSWER_S, lambda: client.register_plugin(plugin))
     except OSError as error:  # A TimeoutError too.
         raise _broke(error) from error
     try:
         yield
     finally:
         with suppress(OSError):  # A TimeoutError too: the scheduler is gone.
-            within(CANCEL_S, lambda: client.unregister_worker_plugin(StoreOptions.name))
+            within(CANCEL_S, lambda: client.unregister_worker_plugin(plugin.name))
 
 
 class _FutureWatch:

@@ -9,6 +9,7 @@ large array operations release the interpreter's lock, so that threads run at on
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from functools import partial, reduce
 from typing import Generic, Protocol, TypeVar, cast
 
 from swsdask.model.errors import ExecutionError, ResourceError, SwsdaskError, counted
-from swsdask.model.limits import check_addresses, check_threads, shortage
+from swsdask.model.limits import NO_SPACE, check_addresses, check_threads, shortage
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")
@@ -105,6 +106,9 @@ def execution_error(what: str, cause: BaseException) -> ExecutionError | Resourc
     """Return the error for something that failed: what it was, the cause in one line and, for memory, what to do."""
     if (short := shortage(cause, what)) is not None:
         return short
+    if isinstance(cause, OSError) and cause.errno in NO_SPACE:
+        where = "" if cause.filename is None else f"{cause.filename}: "
+        return ResourceError(f"{what}: {where}{os.strerror(cause.errno)}. Free some space, or write elsewhere.")
     reason = str(cause).strip().split("\n", 1)[0]
     return ExecutionError(f"{what}: {type(cause).__name__}{': ' + reason if reason else ''}")
 

@@ -57,6 +57,9 @@ _PRELOADED = "swsdask.execution.forked"
 _LONGEST_FOLDER = 70
 """The longest name, in bytes, of the folder that multiprocessing makes its own in: names of sockets end at 107."""
 
+_SHORT_FOLDER = "/tmp"
+"""Where sockets are made if the folder of temporary files has a longer name, as scratch folders of batch systems."""
+
 _AFTER_SOCKETS = -101
 """Of what is done at the end of a process: later than multiprocessing removes its folder, which is at -100."""
 
@@ -91,6 +94,8 @@ def _make_socket_folder() -> None:
     before = tempfile.tempdir
     if len(os.fsencode(folder)) <= _LONGEST_FOLDER:
         tempfile.tempdir = str(folder)
+    elif os.access(_SHORT_FOLDER, os.W_OK):
+        tempfile.tempdir = _SHORT_FOLDER
     try:
         get_temp_dir()
     finally:

@@ -192,12 +192,17 @@ def working(
             yield executor
 
 
-def engine_of(settings: Settings, given: Executor | str | None) -> EngineSettings | None:
+def engine_of(settings: Settings, given: Executor | str | os.PathLike[str] | None) -> EngineSettings | None:
     """Return the settings of the executor that is to be opened, whose name may be `given`; None: an executor is."""
-    if given is None or isinstance(given, str):
-        return settings.engine if given is None else settings.engine.model_copy(update={"executor": given})
+    if given is None:
+        return settings.engine
+    if isinstance(given, str | os.PathLike):
+        return settings.engine.model_copy(update={"executor": os.fspath(given)})
     if not hasattr(given, "map_reduce"):
-        raise SettingsError(f"expected an executor, its name or its file; found {cut(repr(given))}.")
+        raise SettingsError(
+            f"expected an executor, its name, its file or the address of a scheduler (of a Dask client: "
+            f"client.scheduler.address); found {cut(repr(given))}."
+        )
     return None
 
 
@@ -258,13 +263,14 @@ def read_cluster(where: str, workers: int | None = None) -> Cluster:
     kinds = LocalProcesses | RunningAt | RunningByFile | InKubernetes | SlurmJobs
     clusters: TypeAdapter[Cluster] = TypeAdapter(Annotated[kinds, Field(discriminator="kind")])
     given: dict[str, object] = {} if workers is None else {"workers": workers}
-    if "://" in where:
-        return RunningAt(address=where, **given)
-    if where.endswith(".json"):
-        return RunningByFile(path=Path(where), **given)
-    path = _cluster_file(where)
+    is_url, path = "://" in where, where
     try:
-        return clusters.validate_python({**settings_of(read_small(path), str(path)), **given})
+        if is_url and not where.endswith(".toml"):
+            return RunningAt(address=where, **given)
+        if where.endswith(".json"):
+            return RunningByFile(path=Path(where), **given)
+        path = where if is_url else str(_cluster_file(where))
+        return clusters.validate_python({**settings_of(read_small(path), path), **given})
     except ValidationError as error:
         raise SettingsError("\n".join(f"{path}: {_explained(each)}" for each in error.errors())) from None
     except OSError as error:

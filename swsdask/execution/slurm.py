@@ -22,11 +22,11 @@ from pathlib import Path
 from shlex import quote
 from shutil import which
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Annotated, Literal
 
 import dask
 from distributed import Client, SpecCluster
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from swsdask.execution.clusters import (
     QUIET,
@@ -34,6 +34,7 @@ from swsdask.execution.clusters import (
     Workers,
     check_code,
     check_memory,
+    memory_size,
     quiet,
     tell_dashboard,
     wait_for_workers,
@@ -54,7 +55,7 @@ class SlurmJobs(Workers):
     workers: int = Field(default=1, ge=1)
     minimum: int | None = Field(default=None, ge=0)
     cores: int = Field(default=1, ge=1)
-    memory: str = "4 GiB"
+    memory: Annotated[str, AfterValidator(memory_size)] = "4 GiB"
     walltime: str = "01:00:00"
     queue: str | None = None
     account: str | None = None

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from swsdask.formats.runs.text import decoded_blocks, read_blocks, with_newlines
 from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem, Problems, ResourceError, SettingsError
+from swsdask.model.limits import NO_SPACE
 from swsdask.places.reading import Pipe, file_system, is_local, open_local, storage_fault
 
 _STEP = 1 << 16
@@ -157,7 +158,8 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
     """
     with ExitStack() as stack:
         try:
-            plain = stack.enter_context(io.BufferedReader(open_plain(url)))
+            stored = open_plain(url)
+            plain = stack.enter_context(io.BufferedReader(stored))
             head = plain.peek(10)
         except Exception as error:
             raise storage_fault(url, error) from None
@@ -171,7 +173,8 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
                 raise InputError(Problem(url, None, error.expected, error.found, error.remedy)) from None
             except Exception as error:
                 raise _fault(url, compression, error) from None
-        yield cast(BinaryIO, _Source(url, stream, compression, plain))
+        packed: int | None = getattr(stored, "packed_size", None)
+        yield cast(BinaryIO, _Source(url, stream, compression, plain, packed))
 
 
 @contextmanager
@@ -287,17 +290,21 @@ def open_plain(url: str) -> Any:
     file = filesystem.open(path, "rb")
     if "::" in url:
         file.filesystem = filesystem  # an archive is closed with the last reference to its file system
+        file.packed_size = filesystem.info(path).get("compress_size")
     return file
 
 
 class _Source(io.RawIOBase):
     """A stream whose faults are `InputError`s; one without a single byte is a fault."""
 
-    def __init__(self, url: str, stream: Readable, compression: str | None, plain: BinaryIO) -> None:
+    def __init__(
+        self, url: str, stream: Readable, compression: str | None, plain: BinaryIO, packed: int | None
+    ) -> None:
         self._url = url
         self._stream = stream
         self._compression = compression
         self._plain = plain
+        self._packed = packed  # the size of a member of an archive
         self._given = 0
 
     def readable(self) -> bool:
@@ -313,7 +320,9 @@ class _Source(io.RawIOBase):
         if not self._given and not data and size:
             raise _without_content(self._url)
         self._given += len(data)
-        if self._compression and self._given > EXPANDED_AT_EASE:
+        if self._packed is not None and self._given > EXPANDED_AT_EASE:
+            check_expansion(self._url, self._packed, self._given)
+        elif self._compression and self._given > EXPANDED_AT_EASE:
             check_expansion(self._url, self._plain.tell(), self._given)
         return data
 
@@ -341,13 +350,20 @@ def _fault(url: str, compression: str | None, error: Exception) -> InputError | 
 @contextmanager
 def writing(path: str) -> Iterator[pa.NativeFile]:
     """A file of this machine to write to, compressed as its name says."""
-    with ExitStack() as stack:
-        try:
-            sink = stack.enter_context(pa.OSFile(path, "wb"))
-        except OSError as error:
-            raise storage_fault(path, error) from None
-        codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if path.lower().endswith(ending)), None)
-        yield stack.enter_context(pa.CompressedOutputStream(sink, codec)) if codec else sink
+    codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if path.lower().endswith(ending)), None)
+    try:
+        with ExitStack() as stack:
+            try:
+                sink = stack.enter_context(pa.OSFile(path, "wb"))
+            except OSError as error:
+                if error.errno in NO_SPACE:
+                    raise
+                raise storage_fault(path, error) from None
+            yield stack.enter_context(pa.CompressedOutputStream(sink, codec)) if codec else sink
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        raise ResourceError(f"{path}: {os.strerror(error.errno)}. Free some space, or write elsewhere.") from None
 
 
 _BLANKS = re.compile(rb"[ \t\r\f\v]+")

@@ -28,7 +28,7 @@ from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
 from swsdask.formats.values import is_number, shown, system_of_file
 from swsdask.formats.xml_stream import read_elements
-from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.model.errors import InputError, Problem, Problems, counted, is_text, visible
 from swsdask.model.resources import Resources
 from swsdask.places.reading import (
     ARCHIVED,
@@ -341,7 +341,9 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list
     resources = {place for run in recognised for place in resource_places(run)}
     found: dict[AnyFormat, list[str]] = {}
     for file in files:
-        if file not in recognised | resources:
+        if not is_text(file):
+            problems.add(visible(file), None, "a name in UTF-8", "bytes of another encoding", "Rename the file.")
+        elif file not in recognised | resources:
             with noted(problems):
                 found.setdefault(sniff(file), []).append(file)
     runs = sorted([*recognised, *(file for kind in RUNS for file in found.get(kind, ()))])

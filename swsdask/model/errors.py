@@ -106,6 +106,15 @@ def visible(text: str) -> str:
     return _ACTS.sub(lambda found: _escaped(found[0]), text)
 
 
+def is_text(name: str) -> bool:
+    """Whether the name of a file is UTF-8, and not bytes of another encoding."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def one_line(text: str) -> str:
     r"""The text in one line, each newline as ``\n``: names of files may have some."""
     return text.replace("\n", "\\n")

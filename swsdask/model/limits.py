@@ -49,6 +49,10 @@ def shortage(error: BaseException | None, what: str | None = None) -> ResourceEr
     return None
 
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The numbers of errors of a disk, a quota or a limit of the size of files that is reached."""
+
+
 def check_addresses(least: int, what: str) -> None:
     """Raise `ResourceError` if `ulimit -v` allows this process fewer than `least` bytes, which `what` needs.
 

@@ -27,7 +27,7 @@ from fsspec.implementations.local import LocalFileSystem
 from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
-from swsdask.model.errors import InputError, Problem, one_line
+from swsdask.model.errors import InputError, Problem, is_text, one_line
 from swsdask.places.reading import is_local, settles_in, stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -76,7 +76,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
             name = url.rsplit("/", 1)[-1]
             if name.endswith(_RESOURCES) or name.lower().startswith("readme"):
                 continue
-            if not _is_text(url):
+            if not is_text(url):
                 LOG.warning("passed over, its name is no text in UTF-8: %r", url)
                 continue
             date, system = "", url.rsplit("/", 2)[-2] if depth == 1 and not is_glob(entry) else system_of_file(url)
@@ -100,14 +100,6 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
             if there is None or (date, url) >= (there[0], there[1].url):
                 found[system] = date, arrived
     return [arrived for _, (_, arrived) in sorted(found.items())]
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:  # bytes of another encoding
-        return False
-    return True
 
 
 def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:

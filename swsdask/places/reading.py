@@ -34,10 +34,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from typing import IO, TYPE_CHECKING, Self
 
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, counted, remember, without_secrets
-from swsdask.model.limits import shortage
+from swsdask.model.limits import NO_SPACE, shortage
+
+_SLASHES = re.compile(r"(?<!:)/{2,}")
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -67,6 +70,8 @@ def file_system(url: str, **options: object) -> tuple[AbstractFileSystem, str]:
 
     remember_all()
     filesystem, path = url_to_fs(url, **options)
+    if not is_local(url):
+        path = _SLASHES.sub("/", path)  # stores list names without the empty ones that they are written with
     return filesystem, path
 
 
@@ -296,6 +301,9 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
         return error
     if (short := shortage(error, url)) is not None:
         return short
+    if isinstance(error, OSError) and error.errno in NO_SPACE:  # of a copy, which is made to seek in
+        remedy = "Free some, or set TMPDIR to another folder."
+        return ResourceError(f"{url}: no space left for its copy in {tempfile.gettempdir()}. {remedy}")
     no_member = url.startswith("zip://") and isinstance(error, KeyError)  # earlier versions of fsspec
     if no_member or isinstance(error, FileNotFoundError):
         return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
@@ -446,10 +454,27 @@ def options() -> dict[str, dict[str, object]]:
 
 
 def set_options(given: Mapping[str, Mapping[str, object]]) -> None:
-    """Set what `options` gave in another process; options that are here stay where they are not in it."""
-    if given:
-        from fsspec.config import conf
+    """Set what `options` gave in another process, in place of what was set so before.
 
-        for name, each in given.items():
-            conf.setdefault(name, {}).update(each)
-        remember(given)
+    This process's own options, those of its first call, stay where they are not in it.
+    """
+    from fsspec.config import conf
+
+    conf.update(_with_own(given))
+    remember(given)
+
+
+def unset_options(given: Mapping[str, Mapping[str, object]]) -> None:
+    """Take back what `set_options` set, unless something else was set since."""
+    if options() == _with_own(given):
+        set_options({})
+
+
+def _with_own(given: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
+    own = _own_options()
+    return {name: {**own.get(name, {}), **given.get(name, {})} for name in dict.fromkeys((*options(), *own, *given))}
+
+
+@cache
+def _own_options() -> dict[str, dict[str, object]]:
+    return options()

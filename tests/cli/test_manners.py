@@ -45,6 +45,20 @@ def test_an_empty_argument_is_no_value(swsdask: Call, files: Files, arguments: l
     assert "empty. Is a variable of the shell not set?" in outcome.err
 
 
+def test_a_name_that_is_not_utf_8_is_refused_before_the_work(swsdask: Call, files: Files) -> None:
+    folder = files.folder / "runs"
+    folder.mkdir()
+    odd = os.fsdecode(os.fsencode(folder / "syst") + b"\xe8me.kwslist.xml")
+    Path(odd).write_text(RUN)
+    for arguments in (["score", files.reference, odd], ["convert", odd, "x.tsv"], ["convert", files.run, f"{odd}.tsv"]):
+        outcome = swsdask(*arguments)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "expected UTF-8; found bytes of another encoding. Rename the file." in outcome.err
+    outcome = swsdask("score", files.reference, folder)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert r"syst\udce8me.kwslist.xml: expected a name in UTF-8; found bytes of another encoding." in outcome.err
+
+
 def test_dotted_names_of_settings_are_those_that_are_listed(swsdask: Call, files: Files) -> None:
     plain = swsdask("score", files.reference, files.run, "-q", "--measures", "atwv")
     set_ = ("--set", "engine.rows_per_task=1000", "--set", "evaluation.trials=virtual")

@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 import uuid
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from swsdask.archive import change
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.local import open_regular
-from swsdask.archive.storage import Storage
+from swsdask.archive.storage import Remote, Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import EvaluationManifest, opened
 from swsdask.model.errors import ArchiveError
@@ -238,3 +240,46 @@ def test_urls_that_lead_nowhere(url: str) -> None:
     assert not is_archive(url)
     with pytest.raises(ArchiveError):
         open_archive(url)
+
+
+def test_slashes_of_an_url_are_single(
+    s3: Storage, s3_server: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a name that begins with one, as `s3://$BUCKET//archive` has, the store's list knows nothing."""
+    monkeypatch.setitem(fsspec.config.conf, "s3", s3_server)
+    storage = Storage(s3.url.replace("/a", "//double//archive"))
+    write_runs(storage, TABLES, [source(rows(9))], EvaluationSettings())
+    assert is_archive(s3.url.replace("/a", "/double/archive"))
+    assert write_runs(storage, TABLES, [source(rows(9))], EvaluationSettings()).version == 1
+
+
+def test_a_store_that_never_lists_what_it_has_ends_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change, "_LIST_S", 0.0)
+    monkeypatch.setattr(Storage, "files", lambda *_, **__: [])
+    url = "memory://blind/archive"
+    write_runs(Storage(url), TABLES, [source(rows(9))], EvaluationSettings())
+    with pytest.raises(ArchiveError, match=r"the store has manifest-00000001\.json and does not list it"):
+        write_runs(Storage(url), TABLES, [source(rows(8))], EvaluationSettings())
+
+
+def test_a_name_in_an_archive_file_stands_before_it(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("x/m.json", "{}")
+    assert Storage(f"zip://::{tmp_path}/a.zip").place("m.json") == f"zip://m.json::{tmp_path}/a.zip"
+    assert Storage(f"zip://x/::{tmp_path}/a.zip").place("m.json") == f"zip://x/m.json::{tmp_path}/a.zip"
+    assert Storage("memory://x/").place("m.json") == "memory://x/m.json"
+
+
+def test_a_server_that_sends_whole_files_whatever_is_requested() -> None:
+    class Whole:
+        def cat_ranges(self, paths: list[str], *_: object, **__: object) -> list[bytes]:
+            return [bytes(range(100))] * len(paths)
+
+        def cat_file(self, *_: object, **__: object) -> bytes:
+            return bytes(range(100))
+
+    file = Remote(Whole(), "x", 100)  # type: ignore[arg-type]
+    assert file.read(90, 5).to_pybytes() == bytes(range(90, 95))
+    file.fetch([(10, 4), (80, 2)])
+    assert file.read(80, 2).to_pybytes() == bytes((80, 81))
+    assert file.read(0, 100).to_pybytes() == bytes(range(100))

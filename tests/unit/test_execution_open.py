@@ -1,14 +1,15 @@
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from swsdask.execution import open as opening
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
-from swsdask.execution.open import SMALL, open_executor, read_cluster
+from swsdask.execution.open import SMALL, engine_of, open_executor, read_cluster
 from swsdask.model.errors import ClusterError, SettingsError
 from swsdask.model.layers import conf_directory
-from swsdask.model.settings import EngineSettings
+from swsdask.model.settings import EngineSettings, Settings
 
 
 def kind_of(name: str, workers: int | None = None, rows: int | None = None) -> type:
@@ -96,6 +97,16 @@ def test_addresses_and_files() -> None:
     assert read_cluster("x/s.json") == RunningByFile(path=Path("x/s.json"))
 
 
+def test_a_cluster_file_may_be_anywhere(tmp_path: Path) -> None:
+    fsspec.filesystem("memory").pipe("/clusters/c.toml", b'kind = "address"\naddress = "tcp://h:1"\n')
+    (tmp_path / "c.toml").write_bytes(b'kind = "address"\naddress = "tcp://h:1"\n')
+    for where in ("memory://clusters/c.toml", (tmp_path / "c.toml").as_uri()):
+        assert read_cluster(where) == RunningAt(address="tcp://h:1")
+    with pytest.raises(SettingsError, match="expected an address such as"):
+        read_cluster("tcp://[::1:8786")
+    assert engine_of(Settings(), tmp_path / "c.toml") == EngineSettings(executor=str(tmp_path / "c.toml"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -104,6 +115,8 @@ def test_addresses_and_files() -> None:
         ('kind = "cloud"\n', r"file: .*'cloud'.*'local'"),
         ("workers = 2\n", r"expected the kind of cluster: local, .*; found none"),
         ("kind = ", r"c\.toml: not a TOML file"),
+        ('kind = "local"\nmemory = "lots"\n', r'local\.memory: .*expected a size such as "4 GiB"; found .lots'),
+        ('kind = "address"\naddress = "tcp://[::1:8786"\n', r"expected an address such as tcp://host:8786"),
     ],
 )
 def test_a_faulty_cluster_file_names_the_fault(tmp_path: Path, text: str, message: str) -> None:

@@ -279,6 +279,17 @@ def test_a_bomb_is_left_unread(
         read(path)
 
 
+def test_a_bomb_in_an_archive_is_left_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1 << 20)
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", b"\n" * (3 << 20))
+        archive.writestr("b", b"query,document,score\n")
+    with pytest.raises(InputError, match="expand at most 100 times, or to 1 MiB"):
+        read(f"zip://a::{path}")
+    assert read(f"zip://b::{path}") == b"query,document,score\n"
+
+
 def test_what_expands_as_text_does_is_read_however_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1 << 20)
     path = tmp_path / "x"
