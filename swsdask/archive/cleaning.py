@@ -21,7 +21,7 @@ from swsdask.archive.kept import kept_for
 from swsdask.archive.local import PART
 from swsdask.archive.storage import PROBE, Storage
 from swsdask.archive.store import EVALUATION
-from swsdask.archive.stored_tables import StoredFile
+from swsdask.archive.stored_tables import StoredFile, version_of_last_night
 from swsdask.archive.versions import (
     DETECTION_FILES,
     KEPT,
@@ -78,6 +78,11 @@ def vacuum(
     """
     storage = Storage(url)
     before = time.time() - older_than_s
+    if (last := version_of_last_night(storage)) > max(versions(storage), default=0):
+        raise ArchiveError(
+            f"{storage.url}/{manifest_name(last)}: expected the version that the last night was scored from; found "
+            "none. Nothing is removed. Restore it from a copy of the archive (`swsdask verify ARCHIVE --repair COPY`)."
+        )
     found = storage.modified()
     at_work = held_by(storage, before)
     named = {stored.file for stored in named_files(storage, without)}

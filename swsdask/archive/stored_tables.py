@@ -13,8 +13,10 @@ No version names the files of nights: each has its own hash.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
@@ -36,6 +38,8 @@ REMEDY = (
     "Restore it from a copy of the archive (`swsdask verify ARCHIVE --repair COPY`), or ingest the reference and the "
     "runs into a new one."
 )
+_EXPIRED = "If `swsdask expire` removed its version meanwhile, open the archive again."
+
 Verification = Literal["on", "off", "no hashes"]
 """Whether what is read of an archive is verified by hashes; "no hashes" where an earlier release wrote a file."""
 
@@ -79,6 +83,14 @@ def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> t
     if not expected or table.schema.metadata[_HASH] != _night_hash(bare, record):
         raise ValueError("its hash differs")
     return bare, record
+
+
+def version_of_last_night(storage: Storage) -> int:
+    """The version of the archive that the last night was scored from; 0 where there is none that can be read."""
+    with suppress(Exception):  # whatever damaged bytes make a reader raise
+        if names := night_files(storage):
+            return int(json.loads(read_night(storage.read(names[-1]))[1])["version"])
+    return 0
 
 
 def _night_hash(table: pa.Table, record: bytes) -> bytes:
@@ -130,14 +142,15 @@ def unreadable(storage: Storage, name: str, error: Exception) -> ArchiveError | 
     """Say that reading a file of the archive raised `error`."""
     if (short := shortage(error, f"{storage.url}/{name}")) is not None:
         return short
-    found = "none" if isinstance(error, FileNotFoundError) else f"one that cannot be read ({error})"
-    return damaged(storage, name, found)
+    if isinstance(error, FileNotFoundError):
+        return damaged(storage, name, "none", remedy=f"{_EXPIRED} {REMEDY}")
+    return damaged(storage, name, f"one that cannot be read ({error})")
 
 
-def damaged(storage: Storage, name: str, found: str, where: str = "") -> ArchiveError:
+def damaged(storage: Storage, name: str, found: str, where: str = "", remedy: str = "") -> ArchiveError:
     """Say what was found in place of a file of the archive; `where` in the file, if that is known."""
     return ArchiveError(
-        f"{storage.url}/{name}{where}: expected a Parquet file of this archive; found {found}. {REMEDY}"
+        f"{storage.url}/{name}{where}: expected a Parquet file of this archive; found {found}. {remedy or REMEDY}"
     )
 
 

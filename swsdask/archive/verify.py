@@ -24,7 +24,14 @@ from swsdask.archive.kept import kept_fault, kept_files
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
-from swsdask.archive.stored_tables import StoredFile, StoredRun, night_files, read_file, read_night
+from swsdask.archive.stored_tables import (
+    StoredFile,
+    StoredRun,
+    night_files,
+    read_file,
+    read_night,
+    version_of_last_night,
+)
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
 from swsdask.execution.executor import Executor, SerialExecutor, run_tasks
 from swsdask.model.errors import ArchiveError
@@ -144,7 +151,10 @@ class _Verification:
     def manifests(self, kind: AnyKind) -> list[Manifest]:
         """The manifests that can be read, ascending, repaired where possible."""
         found: list[Manifest] = []
-        for version in versions(self.storage):
+        numbers = versions(self.storage)
+        if (of_night := version_of_last_night(self.storage)) > max(numbers, default=0):
+            numbers = [*numbers, of_night]
+        for version in numbers:
             name = manifest_name(version)
             self.seen.add(name)
             try:

@@ -14,9 +14,11 @@ from typing import IO
 
 import pytest
 
+from swsdask.archive.cleaning import vacuum
 from swsdask.archive.storage import Storage
+from swsdask.archive.verify import verify
 from swsdask.formats import files
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import ArchiveError, SettingsError
 from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.settings import NightlyEvaluation, load_nightly
@@ -138,6 +140,23 @@ def test_a_run_that_cannot_be_reached_is_looked_into_again(inbox: Inbox, monkeyp
         assert (inbox.night(), inbox.refused) == (None, [lost.name])
     assert (inbox.night(), inbox.refused) == (["middling"], [])
     assert inbox.night() is None
+
+
+def test_a_newest_version_that_is_lost_is_missed(inbox: Inbox, tmp_path: Path) -> None:
+    """A copy that broke off looks whole by its own files; nights name the versions that they were scored from."""
+    for run in ("weak", "middling"):
+        inbox.put(run)
+        assert inbox.night() == [run]
+    archive = inbox.evaluation.archive
+    shutil.copytree(archive, tmp_path / "copy")
+    newest = max(Path(archive).glob("manifest-*"))
+    newest.unlink()
+    with pytest.raises(ArchiveError, match=rf"{newest.name}: expected the version that the last night was scored from"):
+        vacuum(archive)
+    assert verify(archive).damaged.keys() == {newest.name}
+    assert verify(archive, repair=str(tmp_path / "copy")).repaired == (newest.name,)
+    assert not verify(archive).damaged
+    assert vacuum(archive) == []
 
 
 def test_a_run_that_is_whole_again_is_no_longer_refused(inbox: Inbox) -> None:
