@@ -95,9 +95,9 @@ def ingest(
     rehash : bool, default False
         Read also files that did not change since they were ingested.
     buckets : int, optional
-        The number of parts into which a new archive divides its queries. Default: chosen by the size.
+        The number of parts into which a new archive divides its queries. Default: 64.
     codec : str, default "lz4"
-        The compression of detections, one that Parquet knows.
+        The compression of detections: lz4, zstd, snappy, gzip, brotli or none.
     executor : Executor or str, optional
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
     progress : Progress, optional

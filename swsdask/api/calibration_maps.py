@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from swsdask.archive.protocols import Run
+from swsdask.formats.runs.encoding import NEGATED
 from swsdask.measures import select
 from swsdask.measures.calibration import Blocks, pooled_blocks
 from swsdask.measures.cross_entropy import prior_entropy, sigmoid, softplus
@@ -117,7 +118,7 @@ class FittedOn(Checked):
     `run` is the content hash of the run's rows, `evaluation` those of the reference files, `signature` that of the
     scoring. `prior_log_odds` is logit P_tar of the operating point. `impute` is the evaluation's setting,
     `impute_score` the score of the trials that the system did not submit. `cnxe` is C_nxe before, `cnxe_calibrated`
-    after.
+    after. `negated`: the run's table had costs, and was read with its scores negated.
     """
 
     system: str
@@ -133,6 +134,7 @@ class FittedOn(Checked):
     n_imputed_nontarget: int
     cnxe: _Extended
     cnxe_calibrated: float
+    negated: bool = False
 
 
 class Calibration(Checked):
@@ -235,6 +237,8 @@ def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
 
 def _toml(value: object) -> str:
     """A value in TOML. Numbers keep every digit."""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
@@ -297,6 +301,7 @@ def fit(
             **counts,
             cnxe=numbers["cnxe"],
             cnxe_calibrated=after,
+            negated=NEGATED in run.attributes,
         ),
     )
 

@@ -90,7 +90,8 @@ class Evaluation:
         ----------
         name : {"documents", "queries", "occurrences", "detections"}
             Which one. Columns are those that `open` and `score` take, so that a table that comes out goes in again;
-            `swsdask.archive.decoded` describes them.
+            `swsdask.archive.decoded` describes them. Of judged documents occurrences are the relevant ones, without
+            grades: give the judgments again too.
         systems : str or iterable of str, optional
             Of the detections: whose. Default: those of every run.
 

@@ -88,7 +88,7 @@ def score(
         Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
         on it.
     alignment : bool, default False
-        Also return the alignment: one row per trial.
+        Also return the alignment: one row per trial that a run gives, and per target that it misses.
     buckets : int, optional
         The number of parts into which queries are divided when runs of files are stored temporarily. Default: runs
         stay in memory if the executor shares it. The numbers do not depend on it.

@@ -7,7 +7,8 @@
   columns of a run. Documents that the evaluation does not know have the ids of the run's files ("" in an archive of a
   release that did not keep them).
 
-The columns are those that tables in memory are read with, so that what comes out goes in again. Columns of ids are
+The columns are those that tables in memory are read with, so that what comes out goes in again, but for grades of
+judged documents: of these, occurrences are the relevant ones. Columns of ids are
 dictionaries, the same in all batches.
 """
 

@@ -36,7 +36,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import REMEDY, StoredFile, digest
-from swsdask.model.errors import ArchiveError, listed
+from swsdask.model.errors import ArchiveError, check_choice, listed
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 from swsdask.places.reading import ARCHIVED
@@ -63,6 +63,10 @@ _OWN_HASH = "hash"
 AnyManifest = TypeVar("AnyManifest", bound="Manifest")
 
 
+CODECS = ("lz4", "zstd", "snappy", "gzip", "brotli", "none")
+"""The compressions that Parquet has."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """The layout of an archive's files, which never changes a number.
@@ -70,7 +74,7 @@ class Layout:
     `buckets` counts for a new archive (None: `BUCKETS`), which keeps them; asking another number of an archive is an
     error. A fragment has about `rows_per_fragment` rows, which are sorted in memory; a row group at most
     `rows_per_group`; `rows_in_memory` are gathered before they are spilled, and a run that has fewer is not.
-    `codec` is lz4 or zstd.
+    `codec` is one of `CODECS`.
     """
 
     buckets: int | None = None
@@ -78,6 +82,9 @@ class Layout:
     rows_per_fragment: int = 8_000_000
     rows_in_memory: int = 4_000_000
     codec: str = "lz4"
+
+    def __post_init__(self) -> None:
+        check_choice("codec", self.codec, CODECS)
 
 
 def manifest_name(version: int) -> str:

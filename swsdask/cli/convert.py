@@ -218,7 +218,7 @@ def calibrate(
                 **encoded.arguments(),
                 progress=shown,
             )
-        _print_applied(held, done)
+        _print_applied(held, done, negated=encoded.negate_scores)
         return
     if keep_decisions:
         raise click.UsageError("--keep-decisions goes with --apply.")
@@ -249,7 +249,7 @@ def _print_fitted(fitted: Calibration, path: str) -> None:
     click.echo(f"Written: {one_line(str(path))}")
 
 
-def _print_applied(held: Calibration, done: list[Applied]) -> None:
+def _print_applied(held: Calibration, done: list[Applied], *, negated: bool) -> None:
     for run in done:
         reach = f", {run.lowest:g} .. {run.highest:g}" if run.rows else ""
         click.echo(f"{run.target}: {run.rows:,} detections, {run.accepted:,} decided YES{reach}")
@@ -257,6 +257,8 @@ def _print_applied(held: Calibration, done: list[Applied]) -> None:
     others = [system for run in done for system in run.systems if system != held.fitted_on.system]
     if others:
         click.echo(f"fitted on {held.fitted_on.system}, applied to {listed(others, FEW)}")
+    if held.fitted_on.negated and not negated:
+        click.echo("fitted on costs, with --negate-scores, and applied without: give it too where scores are costs")
     if isinstance(held.fitted_on.impute, float):
         mapped = float(held(held.fitted_on.impute))
         click.echo(

@@ -57,7 +57,7 @@ from swsdask.cli.options import (
 @out_option("Write scores, curves and report.html into a directory or URL.")
 @outputs_option
 @click.option(
-    "--alignment", is_flag=True, help="Also write alignment.parquet: every trial and every missed occurrence."
+    "--alignment", is_flag=True, help="Also write alignment.parquet: every trial of the run and every missed target."
 )
 @click.option(
     "--kwseval-output",

@@ -33,7 +33,7 @@ TASKS_AHEAD = 4
 
 
 class Executor(Protocol):
-    """Serial, threads or dask.distributed. Results do not depend on which (law 1)."""
+    """Serial, threads or dask.distributed. Results do not depend on which."""
 
     @property
     def workers(self) -> int:

@@ -58,7 +58,7 @@ _LONGEST_FOLDER = 70
 """The longest name, in bytes, of the folder that multiprocessing makes its own in: names of sockets end at 107."""
 
 _SHORT_FOLDER = "/tmp"
-"""Where sockets are made if the folder of temporary files has a longer name, as scratch folders of batch systems."""
+"""The folder of sockets if that of temporary files has a longer name, as scratch folders of batch systems have."""
 
 _AFTER_SOCKETS = -101
 """Of what is done at the end of a process: later than multiprocessing removes its folder, which is at -100."""

@@ -213,7 +213,7 @@ def _with(settings: EvaluationSettings, values: Mapping[str, object]) -> Evaluat
 
 
 def _number(name: str, point: str, family: str, points: Points) -> float:
-    expected = "a whole number from 1" if points.whole else "a number"
+    expected = "a whole number" if points.whole else "a number"
     if points.most < math.inf:
         expected += f" from {points.least} to {points.most}"
     try:

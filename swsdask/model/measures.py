@@ -37,7 +37,7 @@ class Points(NamedTuple):
 
 
 _THRESHOLDS = Points("thresholds", "0.5")
-_RANKS = Points("average_precision.ranks", "10", least=1, whole=True)
+_RANKS = Points("average_precision.ranks", "10", least=1, most=10**9, whole=True)
 
 
 class Accepted(NamedTuple):
@@ -219,7 +219,7 @@ TABLE = (
     Description("p_miss@", "P_miss", "Miss probability at a given false alarm probability",
                 _RATE, -1, balanced=True, source=_MEASURES + "Eq. 4-5",
                 formula="P_miss(theta) where P_fa(theta) = p", span="0 .. 1",
-                points=Points("p_fa_points", "0.001")),
+                points=Points("p_fa_points", "0.001", 0, 1)),
     Description("occurrence_weighted_value", "OWV", "Occurrence-weighted value at the system's decisions",
                 _RATE, +1, balanced=True, by_query=False, formula="(C_miss N_hit - C_fa N_fa) / (C_miss N_true)",
                 span=".. 1", printed="STDEval: Actual Occ. Weighted Value"),

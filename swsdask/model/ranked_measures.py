@@ -220,7 +220,7 @@ class GapSettings(BaseModel):
     cut_s : float
         The distance at which the Gaussian is cut off.
     table : tuple of (float, float)
-        Signed distances and values in [0, 1], with straight lines between them.
+        Distances in seconds, negative before the onset, and values in [0, 1], with straight lines between them.
     granularity_s : float, optional
         All times are first rounded down to whole steps of this, so that a width of 7 steps of 15 is 105.
     """

@@ -71,8 +71,8 @@ ALIGNMENT = pa.schema(
         pa.field("outcome", pa.string(), nullable=False),
     ]
 )
-"""One row per trial and per unmapped occurrence. Times in seconds; `decision` YES, NO or null; `outcome` is hit, miss,
-false_alarm or correct_nondetection."""
+"""One row per trial that a run gives, and per target that it misses. Times in seconds; `decision` YES, NO or null;
+`outcome` is hit, miss, false_alarm or correct_nondetection."""
 
 
 QUERY_TEXTS = pa.schema(

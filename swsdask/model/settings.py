@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
@@ -35,6 +36,14 @@ _MOST_BETA = 10**100
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_is_a_number(cls, value: Any, about: ValidationInfo) -> Any:
+        """Refuse true and false where they would be taken for 1 and 0."""
+        if isinstance(value, bool) and cls.model_fields[about.field_name or ""].annotation is not bool:
+            raise ValueError("expected no truth value")
+        return value
 
 
 @dataclass(frozen=True)
@@ -224,7 +233,7 @@ class EvaluationSettings(_Settings):
     compat: Compat = "none"
     text_filters: tuple[TextFilter, ...] = ()
     thresholds: tuple[float, ...] = ()
-    p_fa_points: tuple[float, ...] = ()
+    p_fa_points: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     operating_point: OperatingPoint = OperatingPoint()
     average_precision: AveragePrecisionSettings = AveragePrecisionSettings()
     gap: GapSettings = GapSettings()

@@ -30,7 +30,7 @@ MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""
 
 Kind = type[Any]
-"""The class of a statistic. Statistics have a method `merge`: associative, commutative and exact (law 1)."""
+"""The class of a statistic. Statistics have a method `merge`: associative, commutative and exact."""
 
 Found = Mapping[Kind, Any]
 """The statistics of one system, by their type."""

@@ -46,7 +46,7 @@ class Found(Protocol):
 
 
 class Statistic(Protocol):
-    """A mergeable summary of trials of one system. `merge` is associative, commutative and exact (law 1).
+    """A mergeable summary of trials of one system. `merge` is associative, commutative and exact.
 
     `after` names the statistics whose merged values it needs: it is computed one round later than they are. `aligned`
     is whether it needs outcomes; where no statistic of a round does, cells are read without alignment, and only the

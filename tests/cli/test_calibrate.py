@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import swsdask as sws
@@ -239,3 +240,19 @@ def test_one_rounded_time_is_one(swsdask: Call, files: Files, world: Path) -> No
     fine = files.write("fine.kwslist.xml", RUN.replace('"1.1"', '"1.10001"'))
     outcome = swsdask("calibrate", "--apply", fitted, fine, "--out", files.folder / "out")
     assert "  rounded: 1 time finer than 0.1 ms\n" in outcome.out, outcome.err
+
+
+def test_a_calibration_knows_that_it_was_fitted_on_costs(swsdask: Call, files: Files, world: Path) -> None:
+    costs = files.folder / "costs.csv"
+    assert swsdask("convert", world / "runs/weak.kwslist.xml", costs).code == 0
+    table = pd.read_csv(costs)
+    table.assign(score=-table["score"]).to_csv(costs, index=False)
+    fitted = files.folder / "c.toml"
+    fit = ("--on", world, "--preset", "sws2013", "--negate-scores", "--out", fitted)
+    assert swsdask("calibrate", costs, *fit).code == 0
+    assert sws.Calibration.read(fitted).fitted_on.negated
+    said = "fitted on costs, with --negate-scores, and applied without"
+    for options in ([], ["--negate-scores"]):
+        applied = swsdask("calibrate", "--apply", fitted, costs, *options, "--out", files.folder / f"out{len(options)}")
+        assert applied.code == 0
+        assert (said in applied.out) == (not options)

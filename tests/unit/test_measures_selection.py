@@ -55,8 +55,13 @@ def test_a_name_with_a_point_adds_it_to_the_settings() -> None:
         ("p_miss@", r"Request p_miss@0.001, or set p_fa_points=\[0.001\]"),
         ("twv@high", "'twv@high': expected a number after the @; found 'high'. Write twv@0.5"),
         ("p_miss@nan", "Write p_miss@0.001"),
-        ("precision_at_rank@2.5", "a whole number from 1 after the @; found '2.5'. Write precision_at_rank@10"),
+        (
+            "precision_at_rank@2.5",
+            "a whole number from 1 to 1000000000 after the @; found '2.5'. Write",
+        ),
         ("precision_at_rank@0", "expected a whole number from 1"),
+        ("precision_at_rank@99999999999999999999", "expected a whole number from 1"),
+        ("p_miss@2", "expected a number from 0 to 1 after the @; found '2'. Write p_miss@0.001"),
         ("precision_at_recall@1.5", "expected a number from 0 to 1 after the @"),
     ],
 )

@@ -240,3 +240,10 @@ def test_the_presets_whose_values_the_settings_have() -> None:
     other = build_settings(load_preset("sws2013"), explicit={"evaluation": {"operating_point": {"c_miss": 7.0}}})
     assert "sws2013" not in matching_presets(other.evaluation.model_dump(mode="json"))
     assert matching_presets({}) == []
+
+
+def test_true_is_no_number() -> None:
+    for wrong in ({"tolerance_s": True}, {"operating_point": {"beta": False}}):
+        with pytest.raises(SettingsError, match="expected no truth value"):
+            build_settings(explicit={"evaluation": wrong})
+    assert build_settings(explicit={"evaluation": {"nonnegative_gamma": True}}).evaluation.nonnegative_gamma

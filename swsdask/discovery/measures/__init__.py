@@ -18,7 +18,7 @@ from swsdask.model.trials import F64
 
 
 class DiscoveryStatistic(Protocol):
-    """A mergeable count over one system's fragments. `merge` is associative, commutative and exact (law 1)."""
+    """A mergeable count over one system's fragments. `merge` is associative, commutative and exact."""
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[object]:

@@ -159,7 +159,7 @@ def _judged_columns(names: Sequence[str], file: str, line: int | None, problems:
     plain = [name.strip().lower() for name in names]
     missing = [name for name in _QRELS if plain.count(name) != 1]
     if missing:
-        found = f"{shown(', '.join(names))}, not one {missing[0]}"
+        found = f"{shown(', '.join(names))}, no {' or '.join(missing)}"
         remedy = "The first line names the columns." if line else "Rename the columns."
         problems.add(file, line, f"the columns {', '.join(_QRELS)}", found, remedy)
         return {}

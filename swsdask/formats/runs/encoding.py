@@ -25,7 +25,8 @@ _TIMES = ("start", "duration", "end")
 _DIGITS = 9
 """The decimals of seconds to which times are rounded."""
 
-ENCODING_ATTRIBUTES = ("frame_shift", "negated_scores", "utterances")
+NEGATED = "negated_scores"
+ENCODING_ATTRIBUTES = ("frame_shift", NEGATED, "utterances")
 """The attributes of a run's header that record an encoding."""
 
 
