@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from swsdask.api.opening import Evaluation
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.model.errors import FEW, SettingsError, listed
+from swsdask.model.name_columns import names_of, rows_with
 from swsdask.model.results import ALIGNMENT, Result
-from swsdask.model.tables import names_of, rows_with
 
 if TYPE_CHECKING:
     from swsdask.render.kwseval_output import ReportPart

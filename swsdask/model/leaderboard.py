@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.errors import counted
 from swsdask.model.measures import better, ranking_measures, select_measures
-from swsdask.model.tables import names_of
+from swsdask.model.name_columns import names_of
 
 LEADERBOARD = (
     ("n_hit", "n_miss", "n_false_alarm"),

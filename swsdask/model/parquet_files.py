@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.model.tables import NAMES
+from swsdask.model.name_columns import coded_schema
 
 _POINTS = ("threshold", "x", "y")
 """The numbers of curves, which all differ. Of neighbours the first bytes are alike, so each byte is stored apart."""
@@ -54,7 +54,7 @@ def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFil
     encodings = {**dict.fromkeys(_POINTS, "BYTE_STREAM_SPLIT"), **dict.fromkeys(_VALUES, "PLAIN")}
     with pq.ParquetWriter(
         where,
-        _coded_schema(schema),
+        coded_schema(schema),
         compression={name: "none" if name in _FEW else "zstd" for name in schema.names},
         version="2.6",
         use_dictionary=[name for name in schema.names if name not in encodings],
@@ -88,13 +88,9 @@ def _in_row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 def in_one_form(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of a schema, with one NaN for all, and names coded in order of first appearance in each chunk."""
-    coded = _coded_schema(schema)
+    coded = coded_schema(schema)
     columns = [_one_form(table[field.name].cast(field.type)) for field in coded]
     return pa.table(columns, schema=coded)
-
-
-def _coded_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema])
 
 
 def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -19,8 +19,9 @@ import pyarrow as pa
 from swsdask.model.errors import SettingsError, choices
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, select_measures
+from swsdask.model.name_columns import distinct, rows_with
 from swsdask.model.system_rows import SystemRows
-from swsdask.model.tables import LateImport, distinct, rows_with
+from swsdask.model.tables import LateImport
 from swsdask.model.trials import F64
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from swsdask.model.name_columns import coded, gathered
 from swsdask.model.parquet_files import (
     count_rows,
     decoded_groups,
@@ -32,7 +33,7 @@ from swsdask.model.parquet_files import (
     in_one_form,
     joined,
 )
-from swsdask.model.tables import coded, gathered, read_parquet
+from swsdask.model.tables import read_parquet
 
 MOST_HELD = 256 << 20
 """The memory that rows of systems take, in bytes."""

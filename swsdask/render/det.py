@@ -19,7 +19,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from swsdask.model.leaderboard import Board
-from swsdask.model.tables import Row, rows_by, rows_with
+from swsdask.model.name_columns import rows_by, rows_with
+from swsdask.model.tables import Row
 from swsdask.model.trials import F64, I64
 from swsdask.render.pages import drawn, mark, number, numbers, path
 

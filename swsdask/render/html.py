@@ -20,9 +20,9 @@ from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.layers import matching_presets
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, distinct_headings, written
+from swsdask.model.name_columns import names_of, rows_with
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.system_rows import SystemRows
-from swsdask.model.tables import names_of, rows_with
 from swsdask.places.reading import Location
 from swsdask.places.writing import replacing
 from swsdask.render.comparison import differences, interval_text, tied_with_best

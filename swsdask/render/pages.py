@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import TABLE, written
+from swsdask.model.name_columns import distinct, places_of, rows_with
 from swsdask.model.system_rows import SystemRows
-from swsdask.model.tables import distinct, places_of, rows_with
 from swsdask.model.trials import F64
 
 _ELSEWHERE = ("signature", "swsdask", "runs", "notes")

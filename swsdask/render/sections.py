@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, written
-from swsdask.model.tables import rows_by, rows_with
+from swsdask.model.name_columns import rows_by, rows_with
 from swsdask.model.trials import F64
 from swsdask.render.pages import cell, drawn, mark, path
 

@@ -25,10 +25,10 @@ from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES, curves, system_notes
 from swsdask.measures.measure import Curve, Measure, Scored, Values
 from swsdask.measures.names import family_name
+from swsdask.model.name_columns import coded, constant
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.system_rows import file_of
-from swsdask.model.tables import coded, constant
 from swsdask.model.trials import F64, I32, I64, Reference
 from swsdask.scoring.rounds import Found, SystemResults
 from swsdask.statistics.statistic import Statistic

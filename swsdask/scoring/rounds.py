@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.execution.executor import Executor, Progress
+from swsdask.model.name_columns import coded
 from swsdask.model.parquet_files import in_one_form
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Note
 from swsdask.model.system_rows import Rows, Spill, SystemRows, as_encoded
-from swsdask.model.tables import coded
 
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""

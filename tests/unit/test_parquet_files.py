@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.model import system_rows
+from swsdask.model.name_columns import coded
 from swsdask.model.parquet_files import (
     _BEGIN,
     _ROW_GROUPS,
@@ -27,7 +28,6 @@ from swsdask.model.parquet_files import (
 )
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.system_rows import Spill, SpilledRows, SystemRows
-from swsdask.model.tables import coded
 
 NAME = st.sampled_from(["a", "b", "ž", 'q"', ""])
 ROWS = st.lists(st.tuples(NAME, NAME, st.none() | NAME, NAME, st.floats(allow_nan=False)), max_size=12)

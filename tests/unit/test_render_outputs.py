@@ -13,9 +13,9 @@ import pytest
 
 import swsdask.render.outputs as outputs
 from swsdask.model.errors import InputError
+from swsdask.model.name_columns import rows_with
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, Result
 from swsdask.model.system_rows import SystemRows
-from swsdask.model.tables import rows_with
 from swsdask.places.writing import replacing
 from swsdask.render.outputs import read_outputs, result_as, write_outputs
 from tests.results import MANIFEST, table, three_systems

@@ -20,9 +20,9 @@ from swsdask.measures.measure import Scored, Values
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
+from swsdask.model.name_columns import NAMES, coded, distinct, gathered, names_of, places_of, rows_with
 from swsdask.model.resources import Phase, Resources
 from swsdask.model.results import CURVES, SCORES, Note, Result, note_lines
-from swsdask.model.tables import NAMES, coded, distinct, gathered, names_of, places_of, rows_with
 from swsdask.scoring import score
 from swsdask.scoring.result_tables import _in_order, name_column, result_tables
 from swsdask.scoring.score import count_archive, score_archive
