@@ -40,7 +40,7 @@ from typing import IO, TYPE_CHECKING, Self
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, counted, remember, without_secrets
 from swsdask.model.limits import NO_SPACE, shortage
 
-_SLASHES = re.compile(r"(?<!:)/{2,}")
+_SLASHES = re.compile(r"/{2,}")
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -70,7 +70,7 @@ def file_system(url: str, **options: object) -> tuple[AbstractFileSystem, str]:
 
     remember_all()
     filesystem, path = url_to_fs(url, **options)
-    if not is_local(url):
+    if not is_local(url) and "://" not in path:  # a web server may tell names apart
         path = _SLASHES.sub("/", path)  # stores list names without the empty ones that they are written with
     return filesystem, path
 

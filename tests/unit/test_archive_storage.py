@@ -24,6 +24,7 @@ from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import EvaluationManifest, opened
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
+from swsdask.places.reading import file_system
 from tests.archives import as_rows, source
 from tests.unit.test_archive_store import COLUMNS, TABLES, rows
 
@@ -251,6 +252,7 @@ def test_slashes_of_an_url_are_single(
     write_runs(storage, TABLES, [source(rows(9))], EvaluationSettings())
     assert is_archive(s3.url.replace("/a", "/double/archive"))
     assert write_runs(storage, TABLES, [source(rows(9))], EvaluationSettings()).version == 1
+    assert file_system("http://host/a//b?signature=c//d")[1] == "http://host/a//b?signature=c//d"
 
 
 def test_a_store_that_never_lists_what_it_has_ends_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
