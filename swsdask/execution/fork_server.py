@@ -57,8 +57,9 @@ _PRELOADED = "swsdask.execution.forked"
 _LONGEST_FOLDER = 70
 """The longest name, in bytes, of the folder that multiprocessing makes its own in: names of sockets end at 107."""
 
-_SHORT_FOLDER = "/tmp"
-"""The folder of sockets if that of temporary files has a longer name, as scratch folders of batch systems have."""
+_SHORT_FOLDER = "/tmp"  # nosec B108
+"""The folder in which multiprocessing makes its private one if that of temporary files has a longer name, as scratch
+folders of batch systems have."""
 
 _AFTER_SOCKETS = -101
 """Of what is done at the end of a process: later than multiprocessing removes its folder, which is at -100."""
