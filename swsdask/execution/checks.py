@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from swsdask.model.errors import ClusterError
+from swsdask.places.writing import TEMPORARY
 
 Answer = Mapping[str, Any] | BaseException
 """The answer of a worker, or what asking it raised."""
@@ -118,7 +119,7 @@ def _unseen(place: str, reason: str) -> str:
         remedy = "Give its host access to that store, and the client library that reads it."
     elif not os.path.isabs(place):
         remedy = "Give the file by an absolute path or a URL: workers have a working directory of their own."
-    elif place.startswith(tempfile.gettempdir() + os.sep):
+    elif place.startswith(os.path.join(tempfile.gettempdir(), TEMPORARY)):
         remedy = (
             "Runs of files are kept there until they are scored: set TMPDIR here to a folder that all workers share, "
             "or ingest the runs into an archive that they see."

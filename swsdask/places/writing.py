@@ -38,7 +38,7 @@ MANIFEST = "manifest.json"
 """The file of a set of results that is moved last. Its entry `files` holds the fingerprints of the others."""
 
 _HIDDEN = ".swsdask-"
-_TEMPORARY = "swsdask-tmp-"
+TEMPORARY = "swsdask-tmp-"
 _PROBE = ".probe-"
 
 
@@ -226,8 +226,8 @@ def temporary_folder() -> Iterator[Path]:
     False
     """
     place, owner = Path(gettempdir()), os.getpid()
-    _remove_abandoned(place, _TEMPORARY)
-    folder, lock = _locked_folder(place, _TEMPORARY)
+    _remove_abandoned(place, TEMPORARY)
+    folder, lock = _locked_folder(place, TEMPORARY)
     try:
         yield folder
     finally:

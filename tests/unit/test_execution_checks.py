@@ -46,9 +46,13 @@ def test_a_worker_that_is_lost_meanwhile_is_no_fault() -> None:
         ({**OWN, "temporary": "[Errno 30]"}, r"cannot write temporary files: \[Errno 30\]\. Set TMPDIR"),
         ({**OWN, "unseen": ("runs/a.xml", "it is not there")}, r"does not see runs/a\.xml: .* absolute path or a URL"),
         ({**OWN, "unseen": ("/data/a", "it is not there")}, r"does not see /data/a: .* under the same path, or into"),
+        (
+            {**OWN, "unseen": (f"{tempfile.gettempdir()}/a", "it is not there")},
+            r"does not see .*: .* under the same path",
+        ),
         ({**OWN, "unseen": ("s3://b/a", "no credentials")}, r"does not see s3://b/a: no credentials\. Give its host"),
         (
-            {**OWN, "unseen": (f"{tempfile.gettempdir()}/swsdask-x/lease", "it is not there")},
+            {**OWN, "unseen": (f"{tempfile.gettempdir()}/swsdask-tmp-x/lease", "it is not there")},
             r"does not see .* set TMPDIR here to a folder that all workers share",
         ),
         (
