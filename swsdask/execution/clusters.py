@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from itertools import islice
 from multiprocessing import active_children
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -92,6 +92,9 @@ class Workers(BaseModel):
     """Settings of worker processes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    shared: ClassVar[bool] = False
+    """Whether other commands use them too."""
 
     timeout_s: float = Field(default=60.0, gt=0)
 
@@ -205,6 +208,8 @@ class LocalProcesses(Workers):
 
 
 class _Running(Workers):
+    shared: ClassVar[bool] = True
+
     workers: int = Field(default=1, ge=1)
     tls_ca_file: FilePath | None = None
     tls_cert: FilePath | None = None

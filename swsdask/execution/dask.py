@@ -8,12 +8,14 @@ share is a task's result too, not scattered data: it outlives the loss of every 
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
 from queue import Empty, SimpleQueue
+from socket import gethostname
 from typing import Any, cast
 from uuid import uuid4
 
@@ -231,19 +233,32 @@ class StoreOptions(WorkerPlugin):
     def __init__(self, given: Mapping[str, Mapping[str, object]]) -> None:
         self.name = f"swsdask store options {uuid4()}"
         self._given = given
+        self._sender = _this_process()
 
     def setup(self, worker: Worker) -> None:  # noqa: ARG002
         """Called on a worker."""
-        set_options(self._given)
+        if self._sender != _this_process():
+            set_options(self._given)
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002
         """Called on a worker."""
-        unset_options(self._given)
+        if self._sender != _this_process():
+            unset_options(self._given)
+
+
+def _this_process() -> tuple[str, int]:
+    return gethostname(), os.getpid()
 
 
 @contextmanager
-def sent_options(client: Client) -> Iterator[None]:
-    """Give the workers this process's options of stores, or none, until the context ends."""
+def sent_options(client: Client, *, shared: bool) -> Iterator[None]:
+    """Give the workers this process's options of stores until the context ends.
+
+    Workers that are `shared` with other commands, whose options they may have, get them if there are none too.
+    """
+    if not shared and not options():
+        yield
+        return
     plugin = StoreOptions(options())
     try:
         within(ANSWER_S, lambda: client.register_plugin(plugin))

@@ -109,7 +109,7 @@ def open_executor(
             here = isinstance(place, LocalProcesses)
             folder = str(stack.enter_context(temporary_folder())) if here else None
             client = stack.enter_context(place.connected(lambda what: shown.begin(what, 0)))
-            stack.enter_context(sent_options(client))
+            stack.enter_context(sent_options(client, shared=place.shared))
             yield DaskExecutor(client, settings.fan_in, place.timeout_s, folder)
 
 

@@ -11,6 +11,7 @@ import fsspec.config
 import pytest
 
 from swsdask.model.errors import SettingsError
+from swsdask.places import reading
 from swsdask.places.reading import options, set_option, set_options
 from tests.cli.conftest import Files, Outcome
 from tests.whole_flow import content, flow, names, put
@@ -119,10 +120,12 @@ def test_file_urls_are_paths(swsdask: Call, files: Files) -> None:
 
 
 @pytest.fixture
-def no_options(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
+def no_options(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, object]]]:
     held: dict[str, dict[str, object]] = {}
     monkeypatch.setattr(fsspec.config, "conf", held)
-    return held
+    reading._own_options.cache_clear()
+    yield held
+    reading._own_options.cache_clear()
 
 
 def test_options_of_stores(swsdask: Call, no_options: dict[str, dict[str, object]]) -> None:

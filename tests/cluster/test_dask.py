@@ -41,8 +41,9 @@ pytestmark = pytest.mark.cluster
 
 def test_workers_have_the_options_of_stores_while_they_are_sent(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fsspec.config, "conf", {"s3": {"key": "k"}})
-    with sent_options(client):
+    with sent_options(client, shared=False):
         assert [found["s3"]["key"] for found in client.run(options).values()] == ["k", "k"]
+    assert ["key" in found.get("s3", {}) for found in client.run(options).values()] == [False, False]
 
 
 def test_everything_is_mapped_with_what_is_shared_and_merged(executor: DaskExecutor) -> None:

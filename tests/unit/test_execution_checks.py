@@ -147,7 +147,7 @@ def test_a_connection_that_is_reset_is_a_fault_of_the_cluster(monkeypatch: pytes
         lambda: executor.check(["/"]),
         lambda: executor.workers,
         lambda: executor._result(_FutureWatch(broken, 1.0), broken, "cell 1"),
-        lambda: sent_options(broken).__enter__(),
+        lambda: sent_options(broken, shared=True).__enter__(),
     )
     for call in calls:
         with pytest.raises(ClusterError, match=r"scheduler (broke|does not answer).*run the command again"):
