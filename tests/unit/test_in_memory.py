@@ -295,7 +295,7 @@ def test_arguments_of_other_types_are_named() -> None:
         with pytest.raises(sws.SettingsError, match=message):
             sws.open(**given, **wrong)
     with pytest.raises(
-        sws.SettingsError, match="expected an executor, its name, its file or the address of a scheduler .*; found 4"
+        sws.SettingsError, match=r"expected an executor, its name, its file or the address of a scheduler .*; found 4"
     ):
         sws.score(evaluation, runs=RUN, executor=4)  # type: ignore[arg-type]
     with pytest.raises(sws.SettingsError, match="No measure is named"):
