@@ -119,6 +119,11 @@ class LocalProcesses(Workers):
         pool = f"a pool of {counted(self.workers, 'worker processes')}"
         check_open_files(_FILES + _FILES_OF_WORKER * self.workers, pool)
         check_threads(_THREADS + _THREADS_OF_WORKER * self.workers, pool)
+        if self.memory == "auto" and self.workers * LEAST_MEMORY > MEMORY_LIMIT:
+            raise ClusterError(
+                f"{pool} needs {self.workers * LEAST_MEMORY >> 20:,} MiB of memory; this machine has "
+                f"{MEMORY_LIMIT >> 20:,} MiB. Have fewer of them."
+            )
         try:
             os.getcwd()
         except FileNotFoundError:

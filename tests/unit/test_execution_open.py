@@ -3,6 +3,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from swsdask.execution import clusters
 from swsdask.execution import open as opening
 from swsdask.execution.clusters import LocalProcesses, RunningAt, RunningByFile
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
@@ -95,6 +96,13 @@ def test_slurm_needs_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_addresses_and_files() -> None:
     assert read_cluster("tcp://h:1", 2) == RunningAt(address="tcp://h:1", workers=2)
     assert read_cluster("x/s.json") == RunningByFile(path=Path("x/s.json"))
+
+
+def test_more_workers_than_memory_has_room_for_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "MEMORY_LIMIT", 1 << 30)
+    told = "a pool of 3 worker processes needs 1,536 MiB of memory; this machine has 1,024 MiB. Have fewer of them."
+    with pytest.raises(ClusterError, match=told), LocalProcesses(workers=3).connected(lambda _: None):
+        raise AssertionError("they were started")
 
 
 def test_a_cluster_file_may_be_anywhere(tmp_path: Path) -> None:
