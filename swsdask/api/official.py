@@ -187,7 +187,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
 
 def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
     """Returns the alignment of a system, with numbers as the files spell them, where its run is one; None without."""
-    from swsdask.archive.occurrences import kwseval_units
+    from swsdask.archive.occurrences import kwseval_read, kwseval_units
     from swsdask.formats.runs.read import spelled_starts, with_texts
 
     rows = result.alignment_rows
@@ -200,7 +200,7 @@ def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table
     encoding = (evaluation.archive.words.schema.metadata or {}).get(b"encoding", b"utf-8").decode()
     units = partial(kwseval_units, text_filters=settings.text_filters)
     words = {
-        row["query"]: next(iter(units(row["text"])), "")
+        row["query"]: next(iter(units(kwseval_read(row["text"]))), "")
         for row in evaluation.archive.queries.select(["query", "text"]).to_pylist()
     }
     segments = settings.trials == "segment"

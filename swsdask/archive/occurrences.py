@@ -46,6 +46,7 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
+from xml.sax.saxutils import escape
 
 import numpy as np
 import pyarrow as pa
@@ -109,6 +110,11 @@ def _perl_lower(text: str) -> str:
     return "".join(map(str.lower, text))
 
 
+def kwseval_read(text: str) -> str:
+    """A query's text as KWSEval reads it: `&`, `<` and `>` stay escapes of XML, which no word of an RTTM has."""
+    return escape(text)
+
+
 def kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
     """Split a text as KWSEval's filters do."""
     if "charsplit" in text_filters:
@@ -122,10 +128,11 @@ def kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
 
 def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
     """A query's text as KWSEval names it: what its filters make of it."""
-    return " ".join(kwseval_units(text, text_filters)) if "charsplit" in text_filters else text
+    read = kwseval_read(text)
+    return " ".join(kwseval_units(read, text_filters)) if "charsplit" in text_filters else read
 
 
-FINDER_VERSION = 4
+FINDER_VERSION = 5
 """Of the rules above. A change that finds other occurrences counts it up, so that stored ones are found again."""
 
 CANNOT_START = ("frag", "fp")
@@ -207,6 +214,8 @@ def _found(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, 
     """The units of the words, and of every occurrence its query, its first unit and its last."""
     normalize = compare_normalize(queries)
     said = queries["query" if rule.finder == "mediaeval" and not has_tokens(queries) else "text"].to_pylist()
+    if rule.finder == "kwseval":
+        said = [kwseval_read(text) for text in said]
     texts = [spelled(text, normalize, rule) for text in said]
     code: dict[str, int] = {}
     spoken = _units(words, normalize, rule, code)

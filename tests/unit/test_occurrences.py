@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.archive.occurrences import FINDER_VERSION, find_detections, find_occurrences, spelled, units
+from swsdask.archive.occurrences import (
+    FINDER_VERSION,
+    find_detections,
+    find_occurrences,
+    kwseval_text,
+    spelled,
+    units,
+)
 from swsdask.archive.protocols import Finder, FindRule
 from swsdask.archive.reference_tables import table_hash
 from swsdask.model.errors import InputError
@@ -207,7 +214,9 @@ def test_a_change_of_the_rule_counts_its_version_up() -> None:
     ]
     given = table(WORDS, [("d0", 1, "s0", 5, 9, "\U000f0000", "lex")])
     found += [find_occurrences(given, queries({"q0": "\U000f0000"}), way) for way in ways]
-    assert (FINDER_VERSION, table_hash(*found)) == (4, "5e4862652b5868f9b791fbefa230c459")
+    given = table(WORDS, [("d0", 1, "s0", 5, 9, "a&b", "lex"), ("d0", 1, "s0", 15, 19, "a&amp;b", "lex")])
+    found += [find_occurrences(given, queries({"q0": "a&b"}), way) for way in ways]
+    assert (FINDER_VERSION, table_hash(*found)) == (5, "90220839b5b2614a5108420bcffa4ffb")
 
 
 def by_finder(
@@ -241,6 +250,27 @@ def test_kwseval_filters() -> None:
     assert by_finder("kwseval", word, "twenty-one \u4e2d", "", *filters) == [(0, 3000)]
     assert by_finder("kwseval", word, "twenty-one\u4e2d", "", "notascii", "deletehyphens") == [(0, 3000)]
     assert spelled("ab cd", "", FindRule(0, filters, "kwseval")) == [("abc", "abc"), ("d", "d")]
+
+
+@pytest.mark.parametrize(
+    ("text", "by_kwseval"),
+    [
+        ("AT&T", "AT&amp;T"),
+        ("a<b", "a&lt;b"),
+        ("a>b", "a&gt;b"),
+        ("don't", "don't"),
+        ('"', '"'),
+        ("&amp;", "&amp;amp;"),
+    ],
+)
+def test_kwseval_leaves_some_escapes_of_xml_in_queries(text: str, by_kwseval: str) -> None:
+    rows = [(text, 0, 10, "lex"), (by_kwseval, 20, 30, "lex")]
+    decoded, escaped = [(0, 10)], [(20, 30)]
+    if text == by_kwseval:
+        decoded = escaped = [(0, 10), (20, 30)]
+    assert by_finder("own", rows, text) == by_finder("stdeval", rows, text) == decoded
+    assert by_finder("kwseval", rows, text) == escaped
+    assert kwseval_text(text, ()) == by_kwseval
 
 
 def test_kwseval_goes_on_by_the_place_in_the_file() -> None:
