@@ -30,7 +30,15 @@ from swsdask.execution.open import working
 from swsdask.formats.find import RUNS, TYPED, AnyFormat, Format, expect, find_runs
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.formats.runs.read import RunFile, read_run
-from swsdask.formats.runs.write import in_system, rewrite_table, stays_table, system_to_add, write_lists, writer_of
+from swsdask.formats.runs.write import (
+    in_system,
+    left_out,
+    rewrite_table,
+    stays_table,
+    system_to_add,
+    write_lists,
+    writer_of,
+)
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.xml_stream import read_elements
 from swsdask.measures import select
@@ -112,8 +120,8 @@ def _name(source: str) -> str:
 class Applied:
     """A run that was written: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
 
-    `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms; `ignored` names the columns of a
-    table that are not part of a run, which are dropped. A table in text that stays one keeps both.
+    `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms; `dropped` is what the written
+    run does not have (see `left_out`). A table in text that stays one keeps all.
     """
 
     source: str
@@ -123,7 +131,7 @@ class Applied:
     lowest: float = np.inf
     highest: float = -np.inf
     rounded: int = 0
-    ignored: str = ""
+    dropped: tuple[str, ...] = ()
     systems: list[str] = field(default_factory=list)
 
 
@@ -188,10 +196,12 @@ def _applied(run: _Run, how: _Application) -> tuple[Applied, Problems]:
     """Write a run beside its target, and return its problems too."""
     applied, problems = Applied(run.source, run.target), Problems()
     read = read_run(run.source, problems, encoding=how.encoding)
-    pieces = (_mapped(piece, how.score_map, how.threshold, applied) for piece in read)
+    dialect = _dialect(run.source, run.target)
+    form = run.target if dialect is None else f"*.{dialect.root}.xml"
+    pieces = (_mapped(piece, how.score_map, how.threshold, applied, form) for piece in read)
     if not how.encoding and stays_table(run.source, run.target):
         deque(pieces, 0)
-        applied.ignored, applied.rounded = "", 0
+        applied.dropped, applied.rounded = (), 0
         if not len(problems):
             _rewrite(run, how)
     for first in pieces:
@@ -213,7 +223,9 @@ def _rewrite(run: _Run, how: _Application) -> None:
     rewrite_table(run.source, run.beside, anew)
 
 
-def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | None, applied: Applied) -> RunPiece:
+def _mapped(
+    piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | None, applied: Applied, form: str
+) -> RunPiece:
     header = piece.header
     if header.declared_scores:
         low, high = score_map(np.array(header.declared_scores)).tolist()
@@ -230,7 +242,7 @@ def _mapped(piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | 
     applied.lowest = min(applied.lowest, score.min(initial=np.inf))
     applied.highest = max(applied.highest, score.max(initial=-np.inf))
     applied.rounded += piece.rounded
-    applied.ignored = piece.header.attributes.get("ignored_columns", "")
+    applied.dropped = left_out(piece.header, form)
     if header.system not in applied.systems:
         applied.systems.append(header.system)
     return replace(piece, header=header, score=score, decision=decision)

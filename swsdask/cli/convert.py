@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -125,15 +125,15 @@ def convert(
     reader = None if queries is None else _searched(source, queries, system)
     done = convert(source, target, system, encoding, harmless=harmless, reader=reader)
     click.echo(f"{target}: {counted(done.rows, 'detections')}")
-    _print_losses(done.rounded, done.ignored)
+    _print_losses(done.rounded, done.dropped)
 
 
-def _print_losses(rounded: int, ignored: str) -> None:
-    """Print what a written run does not keep: digits of times, and columns that are not part of a run."""
+def _print_losses(rounded: int, dropped: Iterable[str]) -> None:
+    """Print what a written run does not keep: digits of times, columns and attributes."""
     if rounded:
         click.echo(f"  rounded: {counted(rounded, 'times')} finer than 0.1 ms")
-    if ignored:
-        click.echo(f"  not written: the columns {ignored}")
+    for part in dropped:
+        click.echo(f"  not written: {part}")
 
 
 def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
@@ -253,7 +253,7 @@ def _print_applied(held: Calibration, done: list[Applied], *, negated: bool) -> 
     for run in done:
         reach = f", {run.lowest:g} .. {run.highest:g}" if run.rows else ""
         click.echo(f"{run.target}: {run.rows:,} detections, {run.accepted:,} decided YES{reach}")
-        _print_losses(run.rounded, run.ignored)
+        _print_losses(run.rounded, run.dropped)
     others = [system for run in done for system in run.systems if system != held.fitted_on.system]
     if others:
         click.echo(f"fitted on {held.fitted_on.system}, applied to {listed(others, FEW)}")

@@ -228,6 +228,27 @@ def test_convert_reports_what_the_target_does_not_keep(swsdask: Call, files: Fil
     assert "1.123456\t0.3333333\t2\tx" in target.read_text()
 
 
+def test_convert_reports_the_attributes_that_the_target_does_not_have(swsdask: Call, files: Files) -> None:
+    run = files.write(
+        "timed.stdlist.xml",
+        '<stdlist termlist_filename="q.xml" indexing_time="12.5" language="" index_size="1000" system_id="s">\n'
+        '<detected_termlist termid="K1" term_search_time="2.5" oov_term_count="NA">\n'
+        '<term file="a" channel="1" tbeg="1.0" dur=".5" score="1" decision="YES"/>\n</detected_termlist></stdlist>\n',
+    )
+    losses = {
+        "timed.kwslist.xml": "  not written: the attributes index_size, indexing_time\n",
+        "timed.csv": "  not written: the attributes index_size, indexing_time, search_time, termlist_filename\n",
+        "again.stdlist.xml": "",
+        "timed.parquet": "",
+    }
+    for name, lost in losses.items():
+        target = files.folder / name
+        assert swsdask("convert", run, target).out == f"{target}: 1 detection\n{lost}"
+    kept = (files.folder / "again.stdlist.xml").read_text()
+    assert 'indexing_time="12.5"' in kept
+    assert 'term_search_time="2.5"' in kept
+
+
 def test_an_unknown_document_of_a_run_without_times_has_a_remedy(swsdask: Call, files: Files) -> None:
     run = files.write("q.csv", "query,document,score\nK1,nowhere,2\nK1,a,1\n")
     how = ("--preset", "quesst2014", "--measures", "mtwv")

@@ -194,6 +194,10 @@ def write_stdlist(pieces: Iterable[RunPiece], url: str) -> None:
     _write_joined(pieces, DIALECTS["stdlist"], url)
 
 
+_ROOTS: dict[Callable[[Iterable[RunPiece], str], None], str] = {write_kwslist: "kwslist", write_stdlist: "stdlist"}
+"""The root elements that they write."""
+
+
 def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
     """Write the pieces of one run as they come, so that memory is bounded by the largest.
 
@@ -299,11 +303,11 @@ def _table(piece: RunPiece, schema: pa.Schema) -> pa.Table:
 
 
 class Converted(NamedTuple):
-    """A run that was written: its rows, its times finer than 0.1 ms, and the columns of its table that were dropped."""
+    """A run that was written: its rows, its times finer than 0.1 ms, and what was not written (see `left_out`)."""
 
     rows: int
     rounded: int
-    ignored: str
+    dropped: tuple[str, ...]
 
 
 def convert(
@@ -334,21 +338,39 @@ def convert(
         raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Create it first."))
     problems = Problems()
     read = reader or partial(read_run, source, system=system, encoding=encoding)
-    rows, rounded, ignored = 0, 0, ""
+    rows, rounded = 0, 0
+    dropped: tuple[str, ...] = ()
     for piece in read(problems):
         rows += len(piece)
         rounded += piece.rounded
-        ignored = piece.header.attributes.get("ignored_columns", "")
+        dropped = left_out(piece.header, target)
     problems.raise_if_any()
     with together(folder or ".") as hidden:
         unfinished = str(hidden / name)
         if reader is None and not encoding and stays_table(source, target):
             added = system or system_to_add(source, target)
             rewrite_table(source, unfinished, partial(in_system, added), harmless=harmless)
-            rounded, ignored = 0, ""
+            rounded, dropped = 0, ()
         else:
             write(read(problems), unfinished)
-    return Converted(rows, rounded, ignored)
+    return Converted(rows, rounded, dropped)
+
+
+def left_out(header: RunHeader, target: str) -> tuple[str, ...]:
+    """The columns of a table, and the attributes with a value, that a file of this name does not have."""
+    columns = header.attributes.get("ignored_columns")
+    parts = [f"the columns {columns}"] if columns else []
+    said = header_attributes(header)
+    root = _ROOTS.get(writer_of(target))
+    if delimiter_of(target) is not None:
+        lost = said.keys() - {"system_id", WITHOUT_TIMES}
+    else:
+        lost = set() if root is None else said.keys() & _of_other_dialect(said, root)
+    # The times and counts of each query are `search_time.QUERY` and `oov_count.QUERY`.
+    valued = {name.partition(".")[0] for name in lost if said[name] not in ("", _UNKNOWN_TIME, _UNKNOWN_COUNT)}
+    if valued:
+        parts.append(f"the attributes {', '.join(sorted(valued))}")
+    return tuple(parts)
 
 
 def in_system(system: str | None, scores: F64) -> dict[str, pa.StringArray]:
@@ -497,13 +519,19 @@ def _root_attributes(header: RunHeader, dialect: Dialect) -> str:
     """
     said = header_attributes(header)
     own = _REQUIRED[dialect.root]
-    (other,) = (names for root, names in _REQUIRED.items() if root != dialect.root)
-    if (file := said.get(next(iter(other)))) is not None:
-        said = {
-            next(iter(own)): file,
-            **{name: value for name, value in said.items() if name in own or name not in other},
-        }
+    lost = _of_other_dialect(said, dialect.root)
+    (file,) = (next(iter(names)) for root, names in _REQUIRED.items() if root != dialect.root)
+    if file in said:
+        said = {next(iter(own)): said.pop(file), **said}
+    said = {name: value for name, value in said.items() if name not in lost}
     return "".join(f" {name}={_quoted(value)}" for name, value in {**own, **said}.items() if _NAME.fullmatch(name))
+
+
+def _of_other_dialect(said: Mapping[str, str], root: str) -> set[str]:
+    """The attributes that only the other dialect requires, if a list in that dialect has these attributes."""
+    (other,) = (names for each, names in _REQUIRED.items() if each != root)
+    file, *rest = other
+    return set(rest) - _REQUIRED[root].keys() if file in said else set()
 
 
 def _list_attributes(query: str, header: RunHeader, dialect: Dialect) -> str:
