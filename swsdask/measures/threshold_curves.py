@@ -55,10 +55,9 @@ error rate there is P_tar P_miss + (1 - P_tar) P_fa. The rates pool the trials o
 (`measures.cross_entropy`), as C_xe does. x runs over the grid of ECE, above.
 
 - "ape_default": the scores are 0, so that the likelier class is decided for: min(P_tar, 1 - P_tar).
-- "ape_actual": the scores as they are. Where the threshold lies among the scores, the point is at the prior nearest to
-  the grid's whose threshold is a rung of the ladder: there the false alarms are known exactly.
-- "ape_affine": the same of gamma s + delta, the map of `measures.calibration`. There is none where gamma < 0:
-  the ladder counts the false alarms above a score, not those below it.
+- "ape_actual": the scores as they are. Misses are exact. Given non-target trials are taken as in
+  `measures.calibration`: false alarms are exact but for the bin in which the threshold lies (`statistics.moments`).
+- "ape_affine": the same of gamma s + delta, the map of `measures.calibration`.
 - "ape_pav": the least error rate of any threshold, which is that of the best rising map.
 
 Where "ape_actual" lies above "ape_default" decisions by the scores are worse than decisions by the prior. A condition
@@ -70,9 +69,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -84,13 +82,9 @@ from swsdask.measures.cross_entropy import Censored, ScoreShares, censored, prio
 from swsdask.measures.measure import Curve, Population, Scored, Values, ratio
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import (
-    BAYES_NEEDS,
     QuerySweep,
-    Sweep,
-    errors_at_bayes,
     query_sweep,
     threshold_sweep,
-    with_imputed,
 )
 from swsdask.model.measures import TABLE, Accepted
 from swsdask.model.trials import F64, I64, Bool
@@ -247,9 +241,7 @@ def _best(thresholds: F64, hits: I64, false_alarms: I64, offsets: I64, targets: 
     return highest * defined, thresholds[first] * defined
 
 
-_PRIOR_NEEDS: tuple[type[Statistic], ...] = tuple(
-    dict.fromkeys((*cross_entropy.NEEDS, *sweep.NEEDS, *BAYES_NEEDS, Moments))
-)
+_PRIOR_NEEDS: tuple[type[Statistic], ...] = tuple(dict.fromkeys((*cross_entropy.NEEDS, *sweep.NEEDS, Moments)))
 """The statistics without which there are no curves over priors."""
 
 _GRID = np.arange(-40, 41) / 4
@@ -354,88 +346,57 @@ def _softplus_derivatives(x: F64) -> F64:
     return np.stack([softplus(x), p, slope, bend, fourth, fifth, sixth, seventh])
 
 
-@dataclass(frozen=True, eq=False)
-class Decisions:
-    """Error rates of accepting what is >= `threshold`: float64, ascending, the last inf: reject everything."""
-
-    threshold: F64
-    p_miss: F64
-    p_fa: F64
-
-    @classmethod
-    def of(cls, sweep: Sweep, trials: Censored) -> Self:
-        """Compute from the scores as they are, from the lowest score of the condition."""
-        places = slice(sweep.bottom, None)
-        p_miss = 1.0 - sweep.hits[places] / trials.n_target
-        return cls(sweep.thresholds[places], p_miss, sweep.false_alarms[places] / trials.n_nontarget)
-
-    def with_bayes(self, scored: Scored, population: Population, trials: Censored) -> Decisions:
-        """With the evaluation's Bayes threshold, which is no rung: its trials are counted apart."""
-        threshold = scored.weights.bayes_threshold
-        at = int(np.searchsorted(self.threshold, threshold))
-        if at == 0 or self.threshold[at] == threshold:
-            return self
-        misses, false_alarms = (errors[population.queries].sum() for errors in errors_at_bayes(scored, population))
-        if trials.score >= threshold:
-            misses -= trials.imputed_target.sum()
-            false_alarms += trials.imputed_nontarget.sum()
-        rates = threshold, misses / trials.n_target, false_alarms / trials.n_nontarget
-        columns = self.threshold, self.p_miss, self.p_fa
-        return Decisions(*(np.insert(column, at, value) for column, value in zip(columns, rates, strict=True)))
-
-    @classmethod
-    def of_blocks(cls, blocks: Blocks, trials: Censored) -> Self:
-        """Compute from the llr of isotonic blocks."""
-        p_miss = np.append(0, np.cumsum(blocks.target)) / trials.n_target
-        p_fa = 1.0 - np.append(0, np.cumsum(blocks.nontarget)) / trials.n_nontarget
-        return cls(np.append(blocks.llr(trials.n_target, trials.n_nontarget), np.inf), p_miss, p_fa)
-
-    def mapped(self, gamma: float, delta: float) -> Decisions:
-        """Compute from gamma s + delta, gamma > 0 and finite."""
-        with np.errstate(over="ignore"):
-            return Decisions(gamma * self.threshold + delta, self.p_miss, self.p_fa)
-
-    def at_bayes(self, priors: F64) -> tuple[F64, F64]:
-        """The error rates at Bayes thresholds, and the prior log-odds that they are of."""
-        finite = len(self.threshold) - 1
-        wanted = -priors
-        after = np.searchsorted(self.threshold, wanted)
-        inside = (after > 0) & (after < finite)
-        below = self.threshold[np.maximum(after - 1, 0)]
-        lower = inside & (wanted - below < self.threshold[np.minimum(after, finite)] - wanted)
-        place = after - lower
-        x = np.where(inside, -self.threshold[place], priors)
-        x, first = np.unique(x, return_index=True)
-        return x, _error_rate(x, self.p_miss[place[first]], self.p_fa[place[first]])
-
-    def least(self, priors: F64) -> F64:
-        """The least error rate of any threshold."""
-        least: F64 = _error_rate(priors[:, np.newaxis], self.p_miss, self.p_fa).min(axis=1)
-        return least
-
-
 def _bayes_error(scored: Scored) -> Iterator[Curve]:
     """The curves of every condition, from the lowest prior to the highest."""
     priors = priors_of(scored.reference.prior_log_odds)
     for population, trials, fitted, blocks in _with_both_classes(scored):
-        best = fitted.best
-        least = Decisions.of_blocks(blocks, trials).least(priors)
-        given = Decisions.of(with_imputed(threshold_sweep(scored, population), population, trials), trials)
-        given = given.with_bayes(scored, population, trials)
         drawn = {
-            "ape_default": (priors, _error_rate(priors, priors < 0.0, priors >= 0.0)),
-            "ape_actual": given.at_bayes(priors),
-            "ape_pav": (priors, least),
+            "ape_default": _error_rate(priors, priors < 0.0, priors >= 0.0),
+            "ape_actual": bayes_error_rates(fitted.scores, priors),
+            "ape_affine": _mapped_error_rates(fitted, priors),
+            "ape_pav": _least_error_rates(blocks, trials, priors),
         }
-        if best.gamma == 0.0:
-            accepted = priors + best.delta >= 0.0
-            drawn["ape_affine"] = priors, _error_rate(priors, ~accepted, accepted)
-        elif best.gamma == math.inf:
-            drawn["ape_affine"] = priors, least
-        elif best.gamma > 0.0:
-            drawn["ape_affine"] = given.mapped(best.gamma, best.delta).at_bayes(priors)
-        for name, (x, y) in drawn.items():
-            yield Curve(population.condition.name, name, -x, x, y)
+        for name, rate in drawn.items():
+            yield Curve(population.condition.name, name, -priors, priors, rate)
+
+
+def bayes_error_rates(scores: ScoreShares, priors: F64, gamma: float = 1.0, delta: float = 0.0) -> F64:
+    """Error rates of accepting gamma s + delta at and above the Bayes thresholds of prior log-odds: float64.
+
+    The points of non-targets have lost the last bits of the scores, so that those next to a threshold count as at it.
+    """
+    below = []
+    for shares, lost in ((scores.target, 0.0), (scores.nontarget, _LOST)):
+        with np.errstate(over="ignore"):
+            x = gamma * shares.score + delta
+        order = np.argsort(x, kind="stable")
+        thresholds = -priors - lost * np.maximum(np.abs(priors), 1.0)
+        rejected = np.append(0.0, np.cumsum(shares.share[order]))
+        below.append(rejected[np.searchsorted(x[order], thresholds)])
+    p_miss, p_tn = below
+    return _error_rate(priors, np.minimum(p_miss, 1.0), np.maximum(1.0 - p_tn, 0.0))
+
+
+_LOST = 2.0**-30
+
+
+def _mapped_error_rates(fitted: Affine, priors: F64) -> F64:
+    """The error rates after the best map; where gamma is infinite, only at the score that both classes share."""
+    best = fitted.best
+    if math.isfinite(best.gamma):
+        return bayes_error_rates(fitted.scores, priors, best.gamma, best.delta)
+    shared = fitted.separation.rising if best.gamma > 0.0 else fitted.separation.falling
+    of_target, of_nontarget = (0.0, 0.0) if shared is None else shared
+    rate: F64 = np.minimum(sigmoid(priors) * of_target, sigmoid(-priors) * of_nontarget)
+    return rate
+
+
+def _least_error_rates(blocks: Blocks, trials: Censored, priors: F64) -> F64:
+    """The least error rates of any threshold, which are those at the Bayes thresholds of the blocks."""
+    p_miss = np.append(0, np.cumsum(blocks.target)) / trials.n_target
+    p_fa = 1.0 - np.append(0, np.cumsum(blocks.nontarget)) / trials.n_nontarget
+    least: F64 = _error_rate(priors[:, np.newaxis], p_miss, p_fa).min(axis=1)
+    return least
 
 
 def _error_rate(prior_log_odds: F64, p_miss: F64 | Bool, p_fa: F64 | Bool) -> F64:

@@ -92,11 +92,11 @@ MUTANTS = (
         ("tests/unit/test_execution.py",),
     ),
     Mutant(
-        "APE takes the lower of two equally near rungs",
+        "APE rejects what lies at the threshold",
         "swsdask/measures/threshold_curves.py",
-        "lower = inside & (wanted - below < ",
-        "lower = inside & (wanted - below <= ",
-        ("tests/unit/test_measures_cross_entropy.py", "-k", "ape_takes"),
+        "np.searchsorted(x[order], thresholds)",
+        'np.searchsorted(x[order], thresholds, "right")',
+        ("tests/unit/test_measures_cross_entropy.py", "-k", "error_rates"),
     ),
     Mutant(
         "a merged minimum is a maximum",

@@ -13,9 +13,9 @@ import pytest
 
 from swsdask.measures import interpretation, system_notes
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
-from swsdask.measures.cross_entropy import CrossEntropy, sigmoid
+from swsdask.measures.cross_entropy import CrossEntropy, ScoreShares, Shares, sigmoid
 from swsdask.measures.measure import Scored
-from swsdask.measures.threshold_curves import Decisions
+from swsdask.measures.threshold_curves import bayes_error_rates
 from swsdask.model.settings import weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.moments import Overlap, ZoomedMoments
@@ -260,8 +260,14 @@ def test_extreme_scores() -> None:
     assert 0.0 < scored(subnormal, TWO_QUERIES)[None, "cnxe_min"] <= 1.0
 
 
-def test_of_two_rungs_equally_near_a_bayes_threshold_ape_takes_the_higher() -> None:
-    decisions = Decisions(np.array([-1.0, 1.0, np.inf]), np.array([0.0, 0.5, 1.0]), np.array([1.0, 0.25, 0.0]))
-    x, rate = decisions.at_bayes(np.array([0.0]))
-    assert x.tolist() == [-1.0]
-    assert rate.tolist() == [pytest.approx(sigmoid(-1.0) * 0.5 + sigmoid(1.0) * 0.25)]
+def test_error_rates_at_bayes_thresholds_are_those_of_every_trial() -> None:
+    target, nontarget = [-0.5, 0.5, 1.0, 1.0], [-3.0, -0.25, 0.5, 8.0]
+    share = np.full(4, 0.25)
+    scores = ScoreShares(Shares(np.array(target), share), Shares(np.array(nontarget), share))
+    priors = np.arange(-40, 41) / 4
+    for gamma, delta in ((1.0, 0.0), (2.0, 0.5), (0.0, 0.25), (-1.0, 0.0)):
+        rates = bayes_error_rates(scores, priors, gamma, delta)
+        for x, rate in zip(priors.tolist(), rates.tolist(), strict=True):
+            missed = sum(gamma * s + delta < -x for s in target) / 4
+            accepted = sum(gamma * s + delta >= -x for s in nontarget) / 4
+            assert rate == pytest.approx(sigmoid(x) * missed + sigmoid(-x) * accepted, abs=1e-15)

@@ -366,7 +366,7 @@ def left_out(header: RunHeader, target: str) -> tuple[str, ...]:
         lost = said.keys() - {"system_id", WITHOUT_TIMES}
     else:
         lost = set() if root is None else said.keys() & _of_other_dialect(said, root)
-    # The times and counts of each query are `search_time.QUERY` and `oov_count.QUERY`.
+    # A search time and a count of each query have its id behind a dot.
     valued = {name.partition(".")[0] for name in lost if said[name] not in ("", _UNKNOWN_TIME, _UNKNOWN_COUNT)}
     if valued:
         parts.append(f"the attributes {', '.join(sorted(valued))}")
