@@ -58,9 +58,14 @@ def weight_scale(greatest_score_congruence: float) -> float:
 
 @part()
 def pair_weight(score_part: float, time_part: float, scale: float) -> int:
-    """3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 where that is not above 0."""
-    small = max(_SCORE * score_part + _TIME * time_part, -_PAIR)
-    return int(np.int64(_PAIR * scale) + np.int64(np.rint(small * scale)))
+    """3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 where that is not above 0.
+
+    Each part is rounded by itself, so that alignments in which detections of the same times change places are equal.
+    """
+    by_score, by_time = _SCORE * score_part, _TIME * time_part
+    if by_score + by_time <= -_PAIR:
+        return 0
+    return int(np.int64(_PAIR * scale) + np.int64(np.rint(by_score * scale)) + np.int64(np.rint(by_time * scale)))
 
 
 class Candidates(NamedTuple):

@@ -39,7 +39,8 @@ retrieved, at the ranks t_i, and n_i are the judged non-relevant ones in front o
 that MAP averages; equal scores are ordered as there, and where that rule gives no order, the lower grade comes first.
 
 - `ndcg`, `ndcg_at_rank@K`: DCG, the sum of max(g_r, 0) / log2(r + 1) over all ranks, or r <= K, divided by the same
-  of the ideal ranking, all relevant documents by descending grade. `exponential_ndcg_at_rank@K` has 2^g - 1 for g.
+  of the ideal ranking, all relevant documents by descending grade. `exponential_ndcg_at_rank@K` has 2^g - 1 for g,
+  of which grades above `average_precision.highest_grade` count as that.
 - `err_at_rank@K`: the sum over r <= K of s_r / r times the product over q < r of 1 - s_q; a reader is satisfied by a
   document with the probability s = (2^g - 1) / 2^G. G is `average_precision.highest_grade`, 4 as in gdeval; higher
   grades count as G.
@@ -50,8 +51,8 @@ that MAP averages; equal scores are ordered as there, and where that rule gives 
 - `judged_at_rank@K`: the share of judged documents among the first K, or among all N where there are fewer.
 - `ndcg_at_levels`: the mean of nDCG at the ranks where the ideal gain falls, the last of them R, and at N if it is more
   than R + 1.
-- `ndcg_of_relevant`: the mean over relevant documents of the quotient of both sums down to the document's rank, or to N
-  where it is not retrieved.
+- `ndcg_of_relevant`: the mean over relevant documents of the quotient of both sums down to the document's rank; of one
+  that is not retrieved, of the sum down to N and the whole ideal sum.
 - `normalised_gain`: the sum of g_r / log2(2 + C_r - G_r) over the sum of all positive grades; G_r are the gains down
   to rank r, C_r those of the ideal ranking, of which each counts 1 at least.
 - `binary_gain`: the sum of 1 / log2(2 + t_i - i), divided by R.

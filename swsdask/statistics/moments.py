@@ -316,7 +316,7 @@ def _spread(score: F64, centre: float) -> float:
     away = np.abs(score / 2 - centre / 2)
     middle = len(away) // 2
     half = float(np.partition(away, middle)[middle]) or float(away[away > 0].min(initial=np.inf))
-    spread = 4.0 * half if half < np.inf else _NOTHING_TO * max(abs(centre), _NOTHING_TO)
+    spread = 4.0 * half if half < np.inf else _NOTHING_TO * abs(centre)
     return float(np.clip(spread, *_SPREADS))
 
 

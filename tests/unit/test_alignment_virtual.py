@@ -108,6 +108,12 @@ def test_score_congruence_and_time_congruence_trade():
     assert pairs(trials([near, far, found(0, 1, 3.0)], reference([spoken(100, 100)], objective="score"))) == [(1, 0)]
 
 
+@pytest.mark.parametrize("duration", range(30, 150))
+def test_of_detections_of_the_same_times_the_better_one_has_the_earlier_occurrence(duration: int) -> None:
+    rows = [found(170, duration, 0.445), found(170, duration, 0.722)]
+    assert pairs(trials(rows, reference([spoken(160, 250), spoken(165, 300)]), (0.445, 0.722))) == [(0, 1), (1, 0)]
+
+
 def test_a_detection_worth_less_than_nothing_stays_alone():
     """Far below a declared range, score congruence outweighs the 3 of a pair, as in NIST's tools."""
     row = found(100, 10, -1e3)

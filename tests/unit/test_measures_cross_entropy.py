@@ -260,6 +260,17 @@ def test_extreme_scores() -> None:
     assert 0.0 < scored(subnormal, TWO_QUERIES)[None, "cnxe_min"] <= 1.0
 
 
+@pytest.mark.parametrize("hits", [[1.0], [1.0] * 4])
+def test_equal_hits_have_the_least_entropy_of_any_scale(hits: list[float]) -> None:
+    found = []
+    for scale in (1.0, 2.0**-80, 2.0**-130, 2.0**-900):
+        rows: list[Row] = [(0, 0, scale * score, 1, True) for score in hits]
+        rows += [(0, 0, scale * score, 1, False) for score in (-1.0, -0.5, 0.0, 0.75, 1.5)]
+        found.append(scored(rows, TWO_QUERIES))
+    assert {each[None, "cnxe_min"] for each in found} == {found[0][None, "cnxe_min"]}
+    assert math.isfinite(found[0][None, "cnxe_gamma"])
+
+
 def test_error_rates_at_bayes_thresholds_are_those_of_every_trial() -> None:
     target, nontarget = [-0.5, 0.5, 1.0, 1.0], [-3.0, -0.25, 0.5, 8.0]
     share = np.full(4, 0.25)

@@ -182,8 +182,8 @@ def _missing(name: str) -> FormatError:
 def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
     """The code of each value, -1 if missing, and the text of each code."""
     column = _with_strings(column)
-    if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
-        column = column.dictionary_decode()
+    if pa.types.is_dictionary(column.type) and (column.dictionary.null_count or len(column.dictionary) > len(column)):
+        column = column.dictionary_decode()  # A batch of a large dictionary uses little of it.
     encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
     return codes, _whole_numbers(encoded.dictionary).cast(pa.string()).to_pylist()
