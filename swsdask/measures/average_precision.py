@@ -10,7 +10,7 @@ down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all tar
 - `ap`: of one ranking of all trials of the queries that averages count; per query, of that query's trials. NaN without
   targets.
 - `map`: the average of the AP of queries. `map_n_averaged` are averaged; `map_n_no_relevant` queries of the condition
-  are left out because they have no targets, `map_n_missing` because they have no trials and would count with trials.
+  are left out by the rule `no_relevant`, `map_n_missing` others by the rule `missing`.
 
 An event is a trial: an occurrence or a detection (virtual trials), a (query, segment) or a (query, document) with the
 best score of the pair. Where several detections are of one event, `duplicates` can have it otherwise.

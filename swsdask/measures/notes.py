@@ -165,9 +165,14 @@ def _costs(whole: Population, point: Weights, settings: EvaluationSettings) -> I
     in_false_alarms = counted((1.0 - empirical) / (point.beta * empirical), "false alarms", ".6g")
     given = settings.operating_point
     if given.from_data is not None:
+        weight = (
+            f"|Q| alpha = {in_false_alarms} (Eq. 19-20)"
+            if given.alpha is None
+            else f"{in_false_alarms}, |Q| alpha of Eq. 19-20 times operating_point.alpha = {given.alpha:g}"
+        )
         yield (
-            f"One miss weighs as much as |Q| alpha = {in_false_alarms} (Eq. 19-20): the operating point comes from the "
-            f"data, P_target = N_true / N = {point.p_target:.6g}, |Q| = {counted(whole.n_queries, 'queries')}."
+            f"One miss weighs as much as {weight}: the operating point comes from the data, "
+            f"P_target = N_true / N = {point.p_target:.6g}, |Q| = {counted(whole.n_queries, 'queries')}."
         )
         return
     if given.beta is None and given.effective_prior is None:
@@ -191,6 +196,8 @@ def _left_out(reference: Reference, settings: EvaluationSettings) -> Iterator[st
             yield f"Left out of the average P_miss: {who}."
         elif settings.average_precision.no_relevant == "exclude":
             yield f"Left out of all averages: {who}."
+        elif settings.average_precision.no_relevant == "zero-if-retrieved":
+            yield f"Averages of rankings alone count those that have trials of {who}, by average_precision.no_relevant."
         else:
             yield f"Averages of rankings alone count {who}, by average_precision.no_relevant."
     if reference.n_unevaluated:

@@ -90,8 +90,8 @@ class OperatingPoint(_Settings):
     """The application: by (p_target, c_miss, c_fa), by `beta`, by `effective_prior`, or from the data.
 
     `from_data = "sws2012"` is Eq. 17-18 of the 2013 measures document: C_miss = C_fa = 1 and P_target = N_true /
-    (n_tps T). `alpha` (2012 document, Section 2) is the number of false alarms for each miss where P_miss = P_fa; beta
-    is that of Eq. 18 divided by alpha.
+    (n_tps T). `alpha` (2012 document, Section 2; not that of Eq. 20) is the number of false alarms for each miss where
+    P_miss = P_fa; beta is that of Eq. 18 divided by alpha.
 
     Attributes
     ----------

@@ -94,6 +94,8 @@ def test_costs_in_plain_words() -> None:
     """|Q| alpha = 2 (1 - .01) / (1 - .02) (Eq. 20)."""
     notes = interpretation(reference, settings(operating_point={"from_data": "sws2012"}))
     assert "|Q| alpha = 2.02041 false alarms (Eq. 19-20)" in notes[0]
+    notes = interpretation(reference, settings(operating_point={"from_data": "sws2012", "alpha": 2.0}))
+    assert "4.04082 false alarms, |Q| alpha of Eq. 19-20 times operating_point.alpha = 2:" in notes[0]
     notes = interpretation(reference, settings(operating_point={"beta": 99.0}))
     assert "one miss weighs as much as 1 false alarm (Eq. 15)" in notes[0]
     assert "Eq. 16" not in " ".join(notes)
@@ -103,6 +105,8 @@ def test_who_is_left_out() -> None:
     notes = " ".join(interpretation(REFERENCE, settings()))
     assert "Left out of all averages: 1 query without target trials (q1)." in notes
     assert "Left out of the average P_fa: 1 query without non-target trials, and so without P_fa (q3)." in notes
+    notes = " ".join(interpretation(REFERENCE, settings(average_precision={"no_relevant": "zero-if-retrieved"})))
+    assert "Averages of rankings alone count those that have trials of 1 query without target trials (q1)" in notes
     notes = " ".join(interpretation(REFERENCE, settings(no_targets="false_alarms_only")))
     assert "Left out of the average P_miss: 1 query" in notes
     many = make_reference([[1]] + [[0]] * 30, {"all": ([True] + [False] * 30, [True], 9)})
