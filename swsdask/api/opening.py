@@ -84,14 +84,14 @@ class Evaluation:
         return tuple(run.system for run in self.archive.runs)
 
     def table(self, name: str, systems: str | Iterable[str] | None = None) -> pa.Table:
-        """A table of the evaluation with ids and seconds: documents, queries, occurrences or detections.
+        """A table of the evaluation with ids and seconds: documents, queries, occurrences, judgments or detections.
 
         Parameters
         ----------
-        name : {"documents", "queries", "occurrences", "detections"}
+        name : {"documents", "queries", "occurrences", "judgments", "detections"}
             Which one. Columns are those that `open` and `score` take, so that a table that comes out goes in again;
-            `swsdask.archive.decoded` describes them. Of judged documents occurrences are the relevant ones, without
-            grades: give the judgments again too.
+            `swsdask.archive.decoded` describes them. Of judged documents occurrences are the relevant ones, and
+            judgments have the grades: give these to `open` as ``qrels``.
         systems : str or iterable of str, optional
             Of the detections: whose. Default: those of every run.
 

@@ -3,12 +3,13 @@
 - documents: `document`, `channel`, `start`, `end`, `source_type`, `language`; a row is an evaluated excerpt.
 - queries: `query`, `text` where the list has texts, and a column for each attribute.
 - occurrences: `query`, `document`, `channel`, `start`, `end`, `speaker`, as the term finder of the settings finds them.
+  Of judged documents they are the relevant ones.
+- judgments: `query`, `document`, `relevance`; without rows where documents were not judged.
 - detections: `system`, `query`, `document`, `channel`, `start`, `duration`, `score`, `decision` (YES, NO or null); the
   columns of a run. Documents that the evaluation does not know have the ids of the run's files ("" in an archive of a
   release that did not keep them).
 
-The columns are those that tables in memory are read with, so that what comes out goes in again, but for grades of
-judged documents: of these, occurrences are the relevant ones. Columns of ids are
+The columns are those that tables in memory are read with, so that what comes out goes in again. Columns of ids are
 dictionaries, the same in all batches.
 """
 
@@ -43,7 +44,7 @@ DETECTED = pa.schema(
 )
 """Detections of an evaluation, decoded."""
 
-REFERENCE = ("documents", "queries", "occurrences")
+REFERENCE = ("documents", "queries", "occurrences", "judgments")
 """The other tables."""
 
 _READ = ("document", "channel", "start", "duration", "decision", "unknown_document")
@@ -89,6 +90,8 @@ def reference_table(archive: Archive, name: str, rule: FindRule) -> pa.Table:
     """Return one of the tables of `REFERENCE`."""
     if name == "documents":
         return _in_seconds(archive.documents)
+    if name == "judgments":
+        return archive.judgments.rename_columns(["query", "document", "relevance"])
     if name == "occurrences":
         found = archive.occurrences(rule).drop_columns(["first_word_end", "last_word_start"])
         ids = archive.queries["query"].combine_chunks()

@@ -155,6 +155,12 @@ def test_an_archive_keeps_grades(tmp_path: Path) -> None:
     for _ in range(2):
         of_archive = sws.score(tmp_path / "archive", names)
         assert plain(of_archive.table) == plain(of_files.table)
+    judgments = sws.open(tmp_path / "archive").table("judgments")
+    assert set(map(tuple, (row.values() for row in judgments.to_pylist()))) == {
+        (query, document, grade) for query, own in judged.items() for document, grade in own.items()
+    }
+    of_tables = sws.score(sws.open(qrels=judgments, collection=run, preset="trec"), names, runs=run)
+    assert plain(of_tables.table) == plain(of_files.table)
     assert not sws.verify(tmp_path / "archive").damaged
 
 

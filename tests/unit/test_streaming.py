@@ -141,7 +141,7 @@ def test_arguments_are_checked_at_once(archive: sws.Evaluation) -> None:
         sws.Scorer(archive, ["mtvw"])
     with pytest.raises(sws.SettingsError, match="No RUN to score"):
         sws.Scorer(archive, "mtwv").result()
-    with pytest.raises(sws.SettingsError, match="There are: documents, queries, occurrences, detections"):
+    with pytest.raises(sws.SettingsError, match="There are: documents, queries, occurrences, judgments, detections"):
         archive.table("words")
     with pytest.raises(sws.SettingsError, match=r"no run of strong\. There are: calibrated, "):
         archive.table("detections", ["weak", "strong"])
