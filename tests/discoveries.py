@@ -10,7 +10,7 @@ from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, needed
 from swsdask.execution.executor import Executor, Unseen
 from swsdask.model.discovery import Corpus, Definition, Discovered, Fragments
-from swsdask.scoring.rounds import Found, score_systems
+from swsdask.scoring.rounds import Statistics, score_systems
 from tests.discovery_worlds import World
 
 DEFINITIONS: tuple[Definition, ...] = ("document", "tde2015", "tdev2")
@@ -24,7 +24,7 @@ def scored(corpus: Corpus, systems: Sequence[Fragments], executor: Executor, wor
     """The bytes of the table of scores, and the examples of classes."""
     names, families = select(None, corpus.definition)
 
-    def counted(found: Discovered, statistics: Found) -> CountedDiscovery:
+    def counted(found: Discovered, statistics: Statistics) -> CountedDiscovery:
         return CountedDiscovery(found, statistics, families, names)
 
     placed = (locate(fragments, corpus) for fragments in systems)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import get_args
 
 from swsdask.api.discovery_inputs import corpus_files
-from swsdask.api.opening import check_place, given_tables, judged_files, layers_of, reference_files
+from swsdask.api.opening import check_place, given_tables, judged_files, reference_files, settings_layers
 from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
@@ -134,7 +134,7 @@ def ingest(
     check_place(archive)
     check_place(reference)
     url = os.fspath(archive)
-    layers = layers_of(preset, compat, settings, judged=qrels is not None)
+    layers = settings_layers(preset, compat, settings, judged=qrels is not None)
     kept = open_archive(url).kept if is_archive(url) else None
     layers = layers if kept is None else layers.over(kept)
     resolved = layers.settings()

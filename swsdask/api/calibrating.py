@@ -47,7 +47,7 @@ from swsdask.model.errors import InputError, Problem, Problems, SettingsError, w
 from swsdask.model.layers import build_settings, load_preset
 from swsdask.model.schemas import RunPiece
 from swsdask.model.trials import F64
-from swsdask.places.reading import Location, Pipe, is_folder, is_local, joined, locations, parted
+from swsdask.places.reading import Location, Pipe, is_folder, is_local, join_path, locations, parted
 from swsdask.places.writing import together
 from swsdask.scoring.score import count_archive
 
@@ -73,7 +73,7 @@ def target_files(sources: Sequence[str], out: str) -> list[str]:
             raise InputError(Problem(out, None, "a folder for several runs", "a file", "Name a folder."))
         targets = [out]
     else:
-        targets = [joined(out, _name(source)) for source in sources]
+        targets = [join_path(out, _name(source)) for source in sources]
     for source, target in zip(sources, targets, strict=True):
         if targets.count(target) > 1:
             found = "runs of several folders with the same name"

@@ -22,7 +22,7 @@ from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySet
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.results import Note, Result, note_lines
 from swsdask.places.reading import Location
-from swsdask.scoring.rounds import Found, ResultTables, score_systems
+from swsdask.scoring.rounds import ResultTables, Statistics, score_systems
 
 
 def discover(
@@ -154,7 +154,7 @@ class _Requested(NamedTuple):
     families: list[DiscoveryMeasure]
     work: int
 
-    def counted(self, found: Discovered, statistics: Found) -> CountedDiscovery:
+    def counted(self, found: Discovered, statistics: Statistics) -> CountedDiscovery:
         return CountedDiscovery(found, statistics, self.families, self.names)
 
 

@@ -296,7 +296,7 @@ def open(  # noqa: A001
     [1.0]
     """
     check_place(source)
-    layers = layers_of(preset, compat, settings, judged=qrels is not None)
+    layers = settings_layers(preset, compat, settings, judged=qrels is not None)
     place = None if source is None or qrels is not None else os.fspath(source)
     archive = None if place is None else find_archive(place, version, verify=verify)
     if archive is not None:
@@ -328,7 +328,7 @@ def as_evaluation(given: Evaluation | Location) -> Evaluation:
     return given if isinstance(given, Evaluation) else open(given)
 
 
-def layers_of(
+def settings_layers(
     preset: str | None, compat: str | None, explicit: Mapping[str, object] | None, *, judged: bool = False
 ) -> Layers:
     """The given layers of settings. Raises `SettingsError` for an unknown preset."""

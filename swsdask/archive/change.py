@@ -124,7 +124,7 @@ GROWTH = 8
 
 
 @dataclass(frozen=True)
-class Kind(Generic[AnyManifest, Entry]):
+class ArchiveKind(Generic[AnyManifest, Entry]):
     """A kind of archive: its manifest, and the table of its entries by system.
 
     Parameters
@@ -203,7 +203,7 @@ class Change(Generic[AnyManifest, Entry]):
 
     Parameters
     ----------
-    kind : Kind
+    kind : ArchiveKind
         The kind of archive.
     lease : Lease
         The writer's, which it holds until after the commit.
@@ -227,7 +227,7 @@ class Change(Generic[AnyManifest, Entry]):
 
     def __init__(
         self,
-        kind: Kind[AnyManifest, Entry],
+        kind: ArchiveKind[AnyManifest, Entry],
         lease: Lease,
         blank: AnyManifest | None,
         made_of: Mapping[str, pa.Table],

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from swsdask.archive.change import Kind, held_by
+from swsdask.archive.change import ArchiveKind, held_by
 from swsdask.archive.discovery import DISCOVERY
 from swsdask.archive.kept import kept_for
 from swsdask.archive.local import PART
@@ -102,7 +102,7 @@ def vacuum(
     return left
 
 
-AnyKind = Kind[Any, Any]
+AnyKind = ArchiveKind[Any, Any]
 """The kind of an archive that may be of either kind."""
 
 

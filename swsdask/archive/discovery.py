@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdask.archive.change import Change, Kind, leased
+from swsdask.archive.change import ArchiveKind, Change, leased
 from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import (
@@ -95,7 +95,7 @@ def write_systems_table(storage: Storage, name: str, systems: Iterable[StoredSys
     return write_table(storage, name, pa.Table.from_pylist([asdict(each) for each in ordered], SYSTEMS))
 
 
-DISCOVERY: Kind[DiscoveryManifest, StoredSystem] = Kind(
+DISCOVERY: ArchiveKind[DiscoveryManifest, StoredSystem] = ArchiveKind(
     manifest=DiscoveryManifest,
     table="systems",
     read=read_systems_table,

@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from swsdask.archive.cells import Bounds, RowGroups, StoredCell
-from swsdask.archive.change import Kind
+from swsdask.archive.change import ArchiveKind
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import n_documents, spoken_elsewhere
@@ -31,7 +31,7 @@ from swsdask.model.errors import ArchiveError, choices
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, JUDGMENTS, QUERIES, SEGMENTS, WORDS
 
-EVALUATION: Kind[EvaluationManifest, StoredRun] = Kind(
+EVALUATION: ArchiveKind[EvaluationManifest, StoredRun] = ArchiveKind(
     manifest=EvaluationManifest,
     table="runs",
     read=read_runs_table,

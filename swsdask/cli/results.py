@@ -231,10 +231,10 @@ def errors(
 def report(results: str, page: str | None) -> None:
     """Write a PAGE (RESULTS/report.html) from the directory that `swsdask score --out` wrote."""
     import swsdask as sws
-    from swsdask.places.reading import joined
+    from swsdask.places.reading import join_path
     from swsdask.render.outputs import read_outputs
 
-    own = joined(results, "report.html")
+    own = join_path(results, "report.html")
     if page is None or os.path.abspath(page) == os.path.abspath(own):
         sws.renew_report(results)
     else:

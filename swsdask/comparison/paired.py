@@ -210,7 +210,7 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
     return Tested(pair.difference, *ends.between(neighbours), (1 + number[N_BOOTSTRAP]) / (1 + n), *of_queries)
 
 
-Places = tuple[int, int]
+SystemPair = tuple[int, int]
 """The positions of the two samples of a pair."""
 
 
@@ -218,7 +218,7 @@ Places = tuple[int, int]
 class _Pairs:
     """Some pairs."""
 
-    places: Sequence[Places]
+    places: Sequence[SystemPair]
 
     def of(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
         return [Pair(samples[one], samples[other]) for one, other in self.places]
@@ -239,7 +239,7 @@ class Tasks:
         """The samples of each system, with their replicates."""
         return self._map(_resampled, systems, self._draws, "resampling")
 
-    def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[Places]) -> tuple[F64, F64]:
+    def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[SystemPair]) -> tuple[F64, F64]:
         """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p_bootstrap adjusted for all of them."""
         known = self._known(samples)
         found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
@@ -274,7 +274,7 @@ class _PartTested(NamedTuple):
     finite: Bool
 
 
-def _parts(pairs: Sequence[Places]) -> list[_Pairs]:
+def _parts(pairs: Sequence[SystemPair]) -> list[_Pairs]:
     return [_Pairs(pairs[begin : begin + PAIRS_AT_ONCE]) for begin in range(0, len(pairs), PAIRS_AT_ONCE)]
 
 

@@ -35,7 +35,7 @@ from swsdask.model.discovery import NO_FOLD, Corpus, Coverage, Definition, Disco
 from swsdask.model.errors import counted
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.trials import F64, I16, I64
-from swsdask.scoring.rounds import Found, Kind, Plan, Shared, SystemResults
+from swsdask.scoring.rounds import Plan, Shared, Statistics, StatisticType, SystemResults
 
 SHOWN = 10
 """The number of classes of each kind that are kept."""
@@ -200,7 +200,7 @@ class FragmentTask:
     cell: object
     rows: int = 1
 
-    def count(self, shared: Shared) -> dict[str, Found]:
+    def count(self, shared: Shared) -> dict[str, Statistics]:
         """The statistic of the cell; `shared` is the corpus, then the systems of the group."""
         corpus, discovered = shared[0], shared[1 + self.place]
         return {self.system: {self.statistic: self.statistic.from_cell(self.cell, corpus, discovered)}}
@@ -228,12 +228,14 @@ class FragmentSource:
         self._executor = executor
         self._work = work
 
-    def plan(self, group: Sequence[Discovered], statistics: Sequence[Kind], found: Mapping[str, Found]) -> Plan:
+    def plan(
+        self, group: Sequence[Discovered], statistics: Sequence[StatisticType], found: Mapping[str, Statistics]
+    ) -> Plan:
         """The one round: every cell of every statistic of the systems."""
         tasks = [task for place, system in enumerate(group) for task in self._tasks(place, system, statistics)]
         return Plan(tasks, len(tasks), tuple(self._executor.share(system) for system in group))
 
-    def _tasks(self, place: int, system: Discovered, statistics: Sequence[Kind]) -> Iterator[FragmentTask]:
+    def _tasks(self, place: int, system: Discovered, statistics: Sequence[StatisticType]) -> Iterator[FragmentTask]:
         for statistic in statistics:
             for number, cell in enumerate(statistic.cells(self._corpus, system, self._work), 1):
                 yield FragmentTask(place, system.system, self._statistics[statistic], statistic, number, cell)
@@ -247,7 +249,7 @@ class CountedDiscovery:
     """
 
     discovered: Discovered
-    statistics: Found
+    statistics: Statistics
     families: Sequence[DiscoveryMeasure]
     names: Collection[str]
     rows: int = 1
@@ -296,7 +298,11 @@ class FoldNumbers:
 
 
 def numbers(
-    discovered: Discovered, found: Found, families: Sequence[DiscoveryMeasure], corpus: Corpus, names: Collection[str]
+    discovered: Discovered,
+    found: Statistics,
+    families: Sequence[DiscoveryMeasure],
+    corpus: Corpus,
+    names: Collection[str],
 ) -> list[FoldNumbers]:
     """The numbers `names` (and the spreads of means), in this order, for each set of folds.
 

@@ -22,7 +22,7 @@ from functools import partial
 from swsdask.formats.files import COMPRESSED_NAME, noted, open_bytes
 from swsdask.formats.runs.lines import CTM, LINE_FORMATS, TREC, LineFormat
 from swsdask.formats.runs.parquet import ENDING as PARQUET_ENDING
-from swsdask.formats.runs.parquet import is_one_table, names_in, parts_of
+from swsdask.formats.runs.parquet import folder_entries, is_one_table, parts_of
 from swsdask.formats.runs.resources import read_resources
 from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
@@ -37,7 +37,7 @@ from swsdask.places.reading import (
     is_file,
     is_folder,
     is_local,
-    joined,
+    join_path,
     storage_fault,
 )
 from swsdask.places.writing import MANIFEST
@@ -355,7 +355,7 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list
 
 def _tables_of_folders(folder: str) -> list[str]:
     """The folders of Parquet files in a folder that are one table each, by their names."""
-    named = (joined(folder, name[:-1]) for name in names_in(folder) if name.endswith(f"{PARQUET_ENDING}/"))
+    named = (join_path(folder, name[:-1]) for name in folder_entries(folder) if name.endswith(f"{PARQUET_ENDING}/"))
     return [each for each in named if is_one_table(each)]
 
 

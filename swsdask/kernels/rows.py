@@ -219,7 +219,7 @@ def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, chan
         int64,
     )
 )
-def best_rows(
+def best_detections(
     query: I32,
     place: I64,
     score: F64,

@@ -139,7 +139,7 @@ class ScoreShares:
             )
 
 
-class Shared(NamedTuple):
+class SharedScore(NamedTuple):
     """The shares of targets and of non-targets that are at the one score which separated classes have in common."""
 
     target: float
@@ -155,8 +155,8 @@ class Shared(NamedTuple):
 class Separation:
     """Whether the classes are separated: `rising` if no target lies below a non-target, `falling` if none above."""
 
-    rising: Shared | None
-    falling: Shared | None
+    rising: SharedScore | None
+    falling: SharedScore | None
 
     @classmethod
     def of(cls, scores: ScoreShares) -> Self:
@@ -343,11 +343,11 @@ def _centre_and_unit(scores: ScoreShares) -> tuple[float, float]:
     return low + high, math.ldexp(1.0, min(math.frexp(half)[1] + 1, 1023))
 
 
-def _rising(target: Shares, nontarget: Shares) -> Shared | None:
+def _rising(target: Shares, nontarget: Shares) -> SharedScore | None:
     lowest_target = target.score.min()
     if lowest_target < nontarget.score.max():
         return None
-    return Shared(*(float(np.sum(shares.share[shares.score == lowest_target])) for shares in (target, nontarget)))
+    return SharedScore(*(float(np.sum(shares.share[shares.score == lowest_target])) for shares in (target, nontarget)))
 
 
 @dataclass(frozen=True, eq=False)

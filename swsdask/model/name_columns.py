@@ -97,7 +97,7 @@ def places_of(column: pa.ChunkedArray, names: Sequence[str]) -> I64:
     return np.concatenate([of_code[each.to_numpy(zero_copy_only=False)] for each in codes])
 
 
-def distinct(column: pa.ChunkedArray) -> list[str]:
+def distinct_names(column: pa.ChunkedArray) -> list[str]:
     """The names in a column, in order of first appearance."""
     found: dict[str, None] = {}
     for chunk in _with_codes(column).chunks:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from swsdask.model.errors import SettingsError, choices
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, select_measures
-from swsdask.model.name_columns import distinct, rows_with
+from swsdask.model.name_columns import distinct_names, rows_with
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import LateImport
 from swsdask.model.trials import F64
@@ -316,7 +316,7 @@ class Figures:
         own = self.curve_rows.among([system])
         rows = rows_with(own, condition=[condition], curve=[kind])
         if rows.num_rows == 0:
-            there = distinct(own["curve"])
+            there = distinct_names(own["curve"])
             raise SettingsError(
                 f"{system} has no curve {kind} in condition {condition!r}: its measures were not requested, or a "
                 f"class has no trials. Its curves: {', '.join(there) or 'none'}."

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from swsdask.comparison.compare import Gate, parse_gate
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.layers import TomlTable, conf_directory, settings_of
-from swsdask.places.reading import is_local, joined, local_path, parted, read_small
+from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -191,7 +191,7 @@ def _normalised(place: str) -> str:
 
 
 def _at(place: str, folder: str) -> str:
-    return place if not is_local(place) or os.path.isabs(place) else joined(folder, place)
+    return place if not is_local(place) or os.path.isabs(place) else join_path(folder, place)
 
 
 def _causes(error: ValidationError) -> list[ErrorDetails]:

@@ -75,7 +75,7 @@ def file_system(url: str, **options: object) -> tuple[AbstractFileSystem, str]:
     return filesystem, path
 
 
-def joined(folder: Location, name: str) -> str:
+def join_path(folder: Location, name: str) -> str:
     """The place of a name in a folder."""
     path = os.fspath(folder)
     return os.path.join(path, name) if is_local(path) else f"{path.rstrip('/')}/{name}"

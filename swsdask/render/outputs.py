@@ -16,7 +16,7 @@ from swsdask.model.parquet_files import write_parquet
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import as_json, read_parquet
-from swsdask.places.reading import Location, is_file, joined, read_whole
+from swsdask.places.reading import Location, is_file, join_path, read_whole
 from swsdask.places.writing import MANIFEST, fingerprint, fingerprints, together
 from swsdask.render.comparison import COMPARED, COMPARISON, comparison_files, read_comparison
 from swsdask.render.html import page
@@ -148,9 +148,9 @@ def read_outputs(directory: Location) -> Result:
 @contextmanager
 def _listed(directory: Location, file: str, files: Mapping[str, object]) -> Iterator[bytes]:
     """The content of a file that the manifest lists. Raises `InputError` for another, and if it cannot be read."""
-    place = joined(directory, file)
+    place = join_path(directory, file)
     if file not in files:
-        raise _not_a_result(joined(directory, MANIFEST), f"no entry {file!r}")
+        raise _not_a_result(join_path(directory, MANIFEST), f"no entry {file!r}")
     try:
         content = read_whole(place)
         if fingerprint(content) != files[file]:
@@ -162,7 +162,7 @@ def _listed(directory: Location, file: str, files: Mapping[str, object]) -> Iter
 
 def is_result(directory: Location) -> bool:
     """Whether a place is a directory that `write_outputs` wrote."""
-    return is_file(joined(directory, "scores.parquet"))
+    return is_file(join_path(directory, "scores.parquet"))
 
 
 def renew_report(directory: Location, result: Result, correlations: Sequence[RankCorrelation] = ()) -> list[str]:
@@ -194,7 +194,7 @@ def _own_hash(manifest: Mapping[str, object]) -> str:
 
 
 def _read_manifest(directory: Location) -> dict[str, Any]:
-    place = joined(directory, MANIFEST)
+    place = join_path(directory, MANIFEST)
     try:
         manifest = dict(json.loads(read_whole(place)))
         of_known_kinds = isinstance(manifest["notes"], list) and isinstance(manifest["files"], dict)

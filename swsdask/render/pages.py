@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import TABLE, written
-from swsdask.model.name_columns import distinct, places_of, rows_with
+from swsdask.model.name_columns import distinct_names, places_of, rows_with
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.trials import F64
 
@@ -170,8 +170,8 @@ def by_query(
     only: list[str] = []
     for system in found.systems:
         own = _rows_by_query(scores.among([system]), found)
-        every |= dict.fromkeys(distinct(own["measure"]))
-        more_queries = queries | dict.fromkeys(distinct(own["query"]))
+        every |= dict.fromkeys(distinct_names(own["measure"]))
+        more_queries = queries | dict.fromkeys(distinct_names(own["query"]))
         if not kept and len(every) * len(more_queries) > MOST_NUMBERS:
             only = [_leading(every, found)]
         more_names = only or [*every]
@@ -207,7 +207,7 @@ def _rows_by_query(rows: pa.Table, found: Board) -> pa.Table:
     hidden = {row.name for row in TABLE if not row.by_query}
     rows = rows_with(rows, condition=found.conditions[:1])
     rows = rows.filter(pc.is_valid(rows["query"]))
-    return rows_with(rows, measure=[name for name in distinct(rows["measure"]) if name not in hidden])
+    return rows_with(rows, measure=[name for name in distinct_names(rows["measure"]) if name not in hidden])
 
 
 def _texts_of(queries: Sequence[str], texts: pa.Table | None) -> list[str]:

@@ -24,7 +24,7 @@ from swsdask.model.errors import FEW, SwsdaskError, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
 from swsdask.model.tables import number_type
 from swsdask.model.trials import Detections, Reference, ScoreRange, Trials
-from swsdask.scoring.rounds import Found, Kind, Plan, Shared, merge
+from swsdask.scoring.rounds import Plan, Shared, Statistics, StatisticType, merge
 from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.counts import NO, NONE, YES, Counts, stretches
 from swsdask.statistics.statistic import OfDetections, Statistic
@@ -66,14 +66,14 @@ class CellTask:
         """The number of all their detections."""
         return sum(cell.rows for cell in self.cells)
 
-    def count(self, shared: Shared) -> dict[str, Found]:
+    def count(self, shared: Shared) -> dict[str, Statistics]:
         """The statistics of the cells, by system; `shared` is the reference and the `Round`.
 
         Raises `ExecutionError` that names the cell, and the `SwsdaskError` that reading or alignment raises.
         """
         _keep_pages()
         reference, this = shared
-        tree: Tree[dict[str, Found]] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
+        tree: Tree[dict[str, Statistics]] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
         columns = [this.columns(cell.system, reference) for cell in self.cells]
         checked = [not this.checks(cell.system, reference) for cell in self.cells]
         with closing(read_ahead(self.cells, columns, checked)) as reads:
@@ -248,21 +248,21 @@ class Round:
     """
 
     scores: Mapping[str, ScoreRange]
-    prepared: Mapping[str, Found]
+    prepared: Mapping[str, Statistics]
 
     @classmethod
     def of(
         cls,
         statistics: Iterable[type[Statistic]],
         scores: Mapping[str, ScoreRange],
-        found: Mapping[str, Found],
+        found: Mapping[str, Statistics],
         reference: Reference,
     ) -> Self:
         """The round of those of `statistics` that are needed after what was `found`, by system as `scores`."""
         every = {system: {s: s.prepare(found[system], reference) for s in statistics} for system in scores}
         return cls._needed(scores, {name: {s: p for s, p in of.items() if p is not None} for name, of in every.items()})
 
-    def without(self, known: Mapping[str, Found]) -> Self:
+    def without(self, known: Mapping[str, Statistics]) -> Self:
         """The round without the statistics that are known, by system."""
         left = {name: {s: p for s, p in of.items() if s not in known[name]} for name, of in self.prepared.items()}
         return self._needed(self.scores, left)
@@ -281,7 +281,7 @@ class Round:
         return Counts in self.prepared[system] and rule.trials == "virtual" and rule.outside == "false_alarm"
 
     @classmethod
-    def _needed(cls, scores: Mapping[str, ScoreRange], needed: Mapping[str, Found]) -> Self:
+    def _needed(cls, scores: Mapping[str, ScoreRange], needed: Mapping[str, Statistics]) -> Self:
         prepared = {system: of for system, of in needed.items() if of}
         return cls({system: scores[system] for system in prepared}, prepared)
 
@@ -346,7 +346,9 @@ class DetectionSource:
         self._group: list[str] = []
         self._held: dict[str, list[Cell]] = {}
 
-    def plan(self, group: Sequence[Run], statistics: Sequence[Kind], found: Mapping[str, Found]) -> Plan | None:
+    def plan(
+        self, group: Sequence[Run], statistics: Sequence[StatisticType], found: Mapping[str, Statistics]
+    ) -> Plan | None:
         """The round of the runs that need one of `statistics`."""
         this = Round.of(statistics, {run.system: run.scores for run in group}, found, self._reference)
         if not this.prepared:
@@ -382,7 +384,9 @@ class DetectionSource:
 _BYTES = {field.name: field.type.bit_width // 8 for field in DETECTION_COLUMNS}
 
 
-def _of_cell(cell: Cell, columns: Sequence[str], detections: Detections, reference: Reference, this: Round) -> Found:
+def _of_cell(
+    cell: Cell, columns: Sequence[str], detections: Detections, reference: Reference, this: Round
+) -> Statistics:
     """The statistics of a cell; where counting checks the rows, `Counts` is taken before the others."""
     prepared = this.prepared[cell.system]
     aligned = any(statistic.aligned for statistic in prepared)

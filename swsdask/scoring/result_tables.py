@@ -30,7 +30,7 @@ from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.system_rows import file_of
 from swsdask.model.trials import F64, I32, I64, Reference
-from swsdask.scoring.rounds import Found, SystemResults
+from swsdask.scoring.rounds import Statistics, SystemResults
 from swsdask.statistics.statistic import Statistic
 
 
@@ -61,7 +61,7 @@ class CountedRun:
 
     system: str
     rows: int
-    statistics: Found
+    statistics: Statistics
     measures: Sequence[Measure]
     settings: EvaluationSettings
     names: Sequence[str] | None

@@ -29,10 +29,10 @@ from swsdask.model.system_rows import Rows, Spill, SystemRows, as_encoded
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""
 
-Kind = type[Any]
+StatisticType = type[Any]
 """The class of a statistic. Statistics have a method `merge`: associative, commutative and exact."""
 
-Found = Mapping[Kind, Any]
+Statistics = Mapping[StatisticType, Any]
 """The statistics of one system, by their type."""
 
 Shared = tuple[Any, ...]
@@ -65,7 +65,7 @@ class Task(Protocol):
         """Its share of the progress."""
         ...
 
-    def count(self, shared: Shared) -> dict[str, Found]:
+    def count(self, shared: Shared) -> dict[str, Statistics]:
         """The statistics of its rows, by system; `shared` has what `Plan` and `Source` share."""
         ...
 
@@ -80,8 +80,8 @@ class Plan:
     tasks: Iterable[Task]
     rows: int
     shared: Shared = ()
-    known: Mapping[str, Found] = field(default_factory=dict)
-    keep: Callable[[Mapping[str, Found]], None] | None = None
+    known: Mapping[str, Statistics] = field(default_factory=dict)
+    keep: Callable[[Mapping[str, Statistics]], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class Source(Protocol[SystemOfSource]):
     """The data that systems are counted on, cut into tasks."""
 
     @property
-    def rounds(self) -> Sequence[Sequence[Kind]]:
+    def rounds(self) -> Sequence[Sequence[StatisticType]]:
         """The statistics that are counted, round by round: each after those that it needs."""
         ...
 
@@ -165,7 +165,7 @@ class Source(Protocol[SystemOfSource]):
         ...
 
     def plan(
-        self, group: Sequence[SystemOfSource], statistics: Sequence[Kind], found: Mapping[str, Found]
+        self, group: Sequence[SystemOfSource], statistics: Sequence[StatisticType], found: Mapping[str, Statistics]
     ) -> Plan | None:
         """The round that counts `statistics`, after what earlier rounds `found`; None if no system needs it."""
         ...
@@ -228,7 +228,7 @@ def score_systems(
     systems: Iterable[AnySystem],
     n_systems: int,
     source: Source[AnySystem],
-    counted: Callable[[AnySystem, Found], CountedSystem],
+    counted: Callable[[AnySystem, Statistics], CountedSystem],
     executor: Executor,
     progress: Progress,
     kept: Keeping[AnySystem] | None = None,
@@ -289,7 +289,7 @@ def score_systems(
 
 def count_systems(
     systems: Iterable[AnySystem], n_systems: int, source: Source[AnySystem], executor: Executor, progress: Progress
-) -> Iterator[list[tuple[AnySystem, Found]]]:
+) -> Iterator[list[tuple[AnySystem, Statistics]]]:
     """Yield the systems, in their order, group by group, each with its merged statistics.
 
     Raises `ExecutionError` with the task if one fails, the `SwsdaskError` that a task raised, `ClusterError` if the
@@ -304,9 +304,9 @@ def count_systems(
 
 def _counted(
     group: Sequence[AnySystem], which: str, source: Source[AnySystem], executor: Executor, progress: Progress
-) -> dict[str, dict[Kind, object]]:
+) -> dict[str, dict[StatisticType, object]]:
     """The merged statistics of a group, by system; `which` systems it has, for progress."""
-    found: dict[str, dict[Kind, object]] = {system.system: {} for system in group}
+    found: dict[str, dict[StatisticType, object]] = {system.system: {} for system in group}
     for number, statistics in enumerate(source.rounds, 1):
         plan = source.plan(group, statistics, found)
         if plan is None:
@@ -341,7 +341,7 @@ def groups(systems: Iterable[AnySystem], enough: int) -> Iterator[list[AnySystem
         yield group
 
 
-def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Found]:
+def merge(one: Mapping[str, Statistics], other: Mapping[str, Statistics]) -> dict[str, Statistics]:
     """The statistics of two parts of a round, by system."""
     merged = dict(one)
     for system, found in other.items():
@@ -351,7 +351,7 @@ def merge(one: Mapping[str, Found], other: Mapping[str, Found]) -> dict[str, Fou
     return merged
 
 
-def _count(task: Task, shared: Shared) -> dict[str, Found]:
+def _count(task: Task, shared: Shared) -> dict[str, Statistics]:
     return task.count(shared)
 
 

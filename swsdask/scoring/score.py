@@ -25,7 +25,7 @@ from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems, check_complete
 from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
 from swsdask.scoring.result_tables import CountedRun, KeptResults, Observer
-from swsdask.scoring.rounds import Found, ResultTables, count_systems, score_systems
+from swsdask.scoring.rounds import ResultTables, Statistics, count_systems, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -87,7 +87,7 @@ def score_archive(
     request = Requested.of(archive, runs, families, settings, measures, observer)
     source = _source(archive, reference, request.statistics, executor, settings.engine, kept)
 
-    def counted(run: Run, found: Found) -> CountedRun:
+    def counted(run: Run, found: Statistics) -> CountedRun:
         return request.counted(run, found, reference, archive.cells)
 
     whole = [run for run in runs if is_small(run)]
@@ -110,7 +110,7 @@ def count_archive(
     executor: Executor,
     settings: EngineSettings,
     progress: Progress,
-) -> Iterator[tuple[str, Found]]:
+) -> Iterator[tuple[str, Statistics]]:
     """Each system with the merged statistics that the measures need, in the order of `systems`.
 
     Raises `ArchiveError` for a system without a run, and what `count_systems` does.
@@ -155,7 +155,7 @@ class Requested:
         beside = () if observer is None else observer.needs
         return cls(families, settings, names, observer, (*present, *beside, *_needed(families)), hours)
 
-    def counted(self, run: Run, found: Found, reference: Reference, cells: Cells) -> CountedRun:
+    def counted(self, run: Run, found: Statistics, reference: Reference, cells: Cells) -> CountedRun:
         """The run with its merged statistics. Raises `InputError` where trials are missing that must not."""
         if self.settings.evaluation.impute == "error" and Counts in found:
             check_complete(cells, run, found[Counts], reference)
@@ -314,7 +314,7 @@ def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
     def cells(system: str, rows: int) -> Sequence[Cell]:  # noqa: ARG001
         return held[system]
 
-    def counted(run: Run, found: Found) -> CountedRun:
+    def counted(run: Run, found: Statistics) -> CountedRun:
         return request.counted(run, found, reference, cells)
 
     source = DetectionSource(cells, reference, request.statistics, here, request.settings.engine.rows_per_task, own)

@@ -91,7 +91,7 @@ class AllScores(Hits):
         return cls._of(trials, np.arange(len(trials)))
 
 
-def distinct(scores: F64) -> F64:
+def distinct_scores(scores: F64) -> F64:
     """The distinct ones of some scores, ascending. Scores that ascend already, as those of hits do, are soon sorted."""
     ordered = np.sort(scores, kind="stable")
     return ordered[_changes(ordered)]
@@ -164,7 +164,7 @@ class Ladder:
         ends = [score for score in _ends(found[Counts], reference) if np.isfinite(score)]
         finite = np.concatenate([hits.score[counted], np.asarray(reference.thresholds, np.float64), ends]) + 0.0
         layer, n_layers = class_layers(reference)
-        return LadderPlan(np.append(distinct(finite), np.inf), layer, n_layers)
+        return LadderPlan(np.append(distinct_scores(finite), np.inf), layer, n_layers)
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: LadderPlan) -> Self:

@@ -28,7 +28,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.kernels.rows import best_rows, pairs_ascend, target_rows
+from swsdask.kernels.rows import best_detections, pairs_ascend, target_rows
 from swsdask.model.errors import SHOWN, InputError, Problem
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
 from swsdask.model.units import TICKS_PER_SECOND, seconds
@@ -130,7 +130,7 @@ def trials_of_highest(
     place = evaluated_places(places, evaluated)
     outside = dropped_outside(detections, evaluated)
     nowhere = int((place < 0).sum()) - sum(outside.values())
-    rows = best_rows(
+    rows = best_detections(
         detections.query,
         place,
         worth,

@@ -32,7 +32,7 @@ from swsdask.model.ranked_measures import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.alignment import judged_events, ranked_events
 from swsdask.statistics.counts import class_layers, stretches, trial_groups
-from swsdask.statistics.ladder import Hits, ListedRungs, distinct
+from swsdask.statistics.ladder import Hits, ListedRungs, distinct_scores
 from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
@@ -61,7 +61,7 @@ def query_rungs(hits: Hits | HitPlaces, reference: Reference) -> ListedRungs:
 def pooled_rungs(hits: Hits, reference: Reference) -> ListedRungs:
     """The rungs of the one ranking of the trials that conditions count."""
     counted = reference.class_of[hits.query, hits.group] >= 0
-    return ListedRungs.of_all(np.append(distinct(ranked(hits.score[counted], reference.ranking)), np.inf))
+    return ListedRungs.of_all(np.append(distinct_scores(ranked(hits.score[counted], reference.ranking)), np.inf))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from swsdask.kernels.rows import best_rows, pairs_ascend
+from swsdask.kernels.rows import best_detections, pairs_ascend
 from swsdask.model.errors import InputError
 from swsdask.model.trials import AlignmentRule
 from swsdask.statistics.alignment import make_trials, trial_columns
@@ -149,7 +149,7 @@ def test_best_rows_against_a_dictionary():
         key = (-score[row], start[row], -duration[row], channel[row], -decision[row], row)
         if place[row] >= 0:
             best[query[row], place[row]] = min(best.get((query[row], place[row]), key), key)
-    rows = best_rows(query, place, score, start, duration, channel, decision, 9, 12)
+    rows = best_detections(query, place, score, start, duration, channel, decision, 9, 12)
     assert rows.tolist() == [best[trial][-1] for trial in sorted(best)]
 
 

@@ -20,7 +20,7 @@ from swsdask.measures.measure import Scored, Values
 from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
-from swsdask.model.name_columns import NAMES, coded, distinct, gathered, names_of, places_of, rows_with
+from swsdask.model.name_columns import NAMES, coded, distinct_names, gathered, names_of, places_of, rows_with
 from swsdask.model.resources import Phase, Resources
 from swsdask.model.results import CURVES, SCORES, Note, Result, note_lines
 from swsdask.scoring import score
@@ -250,7 +250,7 @@ def test_rows_are_found_by_names_whether_these_are_coded_or_not() -> None:
         assert places_of(table["query"], ["c", "a", "nobody"]).tolist() == [1, -1, -1, 1, 0]
         assert rows_with(table, query=["a", "b"])["row"].to_pylist() == [0, 2, 3]
         assert rows_with(table, query=[]).num_rows == 0
-        assert distinct(table["query"]) == ["a", "b", "c"]
+        assert distinct_names(table["query"]) == ["a", "b", "c"]
         assert names_of(table.filter(pc.is_valid(table["query"]))["query"]) == ["a", "b", "a", "c"]
     assert places_of(plain["query"].slice(0, 0), ["a"]).tolist() == []
 

@@ -30,7 +30,7 @@ from swsdask.formats.values import FormatError, read_header, shown, system_of_fi
 from swsdask.model.errors import InputError, Problem, Problems, ResourceError
 from swsdask.model.limits import shortage
 from swsdask.model.schemas import RunPiece
-from swsdask.places.reading import Pipe, file_system, is_local, joined, storage_fault
+from swsdask.places.reading import Pipe, file_system, is_local, join_path, storage_fault
 
 _ROWS_PER_BATCH = 1 << 16
 _VALUE = 8
@@ -81,16 +81,16 @@ def parts_of(place: str) -> dict[str, int]:
     names = [each for each in sizes if not any(name.startswith(_APART) for name in each.split("/"))]
     if not any(each.endswith(ENDING) for each in names):
         return {}
-    return {joined(place, each): sizes[each] for each in [*logs[:1], *sorted({*names} - {*logs}, key=_by_number)]}
+    return {join_path(place, each): sizes[each] for each in [*logs[:1], *sorted({*names} - {*logs}, key=_by_number)]}
 
 
 def is_one_table(folder: str) -> bool:
     """Whether a folder that nobody named is one table: so it says by its name or by those in it, see `_SIGN`."""
-    says_so = folder.rstrip("/").endswith(ENDING) or any(map(_SIGN.fullmatch, names_in(folder)))
+    says_so = folder.rstrip("/").endswith(ENDING) or any(map(_SIGN.fullmatch, folder_entries(folder)))
     return says_so and bool(parts_of(folder))
 
 
-def names_in(folder: str) -> list[str]:
+def folder_entries(folder: str) -> list[str]:
     """The names in a folder, sorted; those of folders end in a slash. Raises `InputError` if it cannot be listed."""
     try:
         if is_local(folder):

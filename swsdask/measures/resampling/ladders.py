@@ -176,7 +176,7 @@ def _inverse(counts: I64) -> F64:
     return np.divide(1.0, counts, out=np.zeros(len(counts)), where=counts > 0)
 
 
-def best_threshold(scored: Scored, population: Population) -> BestThreshold:
+def best_threshold_sample(scored: Scored, population: Population) -> BestThreshold:
     """MTWV of one condition."""
     reference = scored.reference
     ladder, hits = scored[StratumLadder], scored[Hits]
@@ -240,7 +240,7 @@ class ResampledMaximum:
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
         """The measure of one condition."""
-        given = best_threshold(scored, population)
+        given = best_threshold_sample(scored, population)
         if scored.settings.compat != "mediaeval":
             return {"mtwv": given}
         return {"mtwv": BestThresholdOfAll(given, TrialPool.of(scored, population, drawn_queries(scored, population)))}
