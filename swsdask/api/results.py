@@ -152,7 +152,8 @@ def plot(
     kind : {"det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard"}, default "det"
         What is drawn.
     systems : str or iterable of str, optional
-        The systems, in the order of the legend. Default: the first ten of the leaderboard.
+        The systems, in the order of the legend. Default: the first ten of the leaderboard, but for those without the
+        curve, which the legend names.
     condition : str, default "all"
         The condition whose numbers are drawn.
     measure : str, optional

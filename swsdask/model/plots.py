@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from swsdask.model.errors import SettingsError, choices
+from swsdask.model.errors import FEW, SettingsError, choices, listed
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, select_measures
 from swsdask.model.name_columns import distinct_names, rows_with
@@ -45,8 +45,9 @@ _normal = np.vectorize(NormalDist().cdf, otypes=[np.float64])
 class Figures:
     """The figures of a result.
 
-    `systems` are names, in the order of the legend; default: the first ten of the leaderboard. `condition` is the
-    condition whose numbers are drawn. `ax` are the matplotlib Axes to draw into; default: new ones.
+    `systems` are names, in the order of the legend; default: the first ten of the leaderboard, but for those without
+    the curve, which the legend names. `condition` is the condition whose numbers are drawn. `ax` are the matplotlib
+    Axes to draw into; default: new ones.
     """
 
     curve_rows: SystemRows
@@ -110,7 +111,7 @@ class Figures:
         >>> axes.figure.savefig("det.pdf")
         """
         kind = "det_pooled" if pooled else "det"
-        found, chosen = self._chosen(systems, condition)
+        found, chosen, without = self._chosen(systems, condition, kind)
         ax = _axes(ax)
         marks = [("p_fa_pooled", "p_miss_pooled")] if pooled else [("p_fa", "p_miss"), ("mtwv_p_fa", "mtwv_p_miss")]
         rates = []
@@ -131,7 +132,7 @@ class Figures:
             _lines_of_equal_twv(ax, beta)
         ax.set_xlabel("P_fa (%)")
         ax.set_ylabel("P_miss (%)")
-        return _finished(ax, condition)
+        return _finished(ax, condition, without)
 
     def plot_ece(
         self,
@@ -177,7 +178,7 @@ class Figures:
         """
         if cost not in _COSTS:
             raise SettingsError(f"no cost {cost!r}: there are {' and '.join(_COSTS)}.")
-        _, chosen = self._chosen(systems, condition)
+        _, chosen, without = self._chosen(systems, condition, f"{cost}_actual")
         ax = _axes(ax)
         for system in chosen:
             color = None
@@ -189,7 +190,7 @@ class Figures:
         ax.set_ylim(0.0, 1.25 * max(self._curve(chosen[0], condition, f"{cost}_default")[1]))
         ax.set_xlabel("Prior log-odds of a target")
         ax.set_ylabel(_COSTS[cost])
-        return _finished(ax, condition)
+        return _finished(ax, condition, without)
 
     def plot_precision_recall(
         self,
@@ -230,16 +231,16 @@ class Figures:
         >>> sws.score("demo/archive", runs="calibrated").plot_precision_recall().get_xlabel()
         'Recall'
         """
-        _, chosen = self._chosen(systems, condition)
-        ax = _axes(ax)
         kind = "precision_recall_interpolated" if interpolated else "precision_recall"
+        _, chosen, without = self._chosen(systems, condition, kind)
+        ax = _axes(ax)
         for system in chosen:
             ax.plot(*self._curve(system, condition, kind), label=system)
         ax.set_xlim(0.0, 1.0)
         ax.set_ylim(0.0, 1.02)
         ax.set_xlabel("Recall")
         ax.set_ylabel("Precision")
-        return _finished(ax, condition)
+        return _finished(ax, condition, without)
 
     def plot_leaderboard(
         self,
@@ -281,7 +282,7 @@ class Figures:
         >>> [text.get_text() for text in axes.get_yticklabels()][:2]
         ['calibrated', 'overconfident']
         """
-        found, chosen = self._chosen(systems, condition)
+        found, chosen, _ = self._chosen(systems, condition)
         name = measure or next(iter(found.by), found.measures[0])
         if not any(select_measures([name], found.measures)):
             raise SettingsError(f"{name} was not scored over all queries. There are: {choices(found.measures, name)}.")
@@ -296,20 +297,27 @@ class Figures:
         ax.set_title("" if condition == "all" else condition)
         return ax
 
-    def _chosen(self, systems: str | Iterable[str] | None, condition: str) -> tuple[Board, Sequence[str]]:
-        """The leaderboard, and the systems to draw."""
+    def _chosen(
+        self, systems: str | Iterable[str] | None, condition: str, kind: str | None = None
+    ) -> tuple[Board, Sequence[str], Sequence[str]]:
+        """The leaderboard, the systems to draw, and those of the first ten that have no curve of this kind."""
         found = self.board
         if condition not in found.conditions:
             there = choices(found.conditions, condition)
             raise SettingsError(f"no condition {condition!r} was scored. There are: {there}.")
         if systems is None:
-            return found, found.ranked(condition)[:DRAWN]
+            first = found.ranked(condition)[:DRAWN]
+            if kind is None:
+                return found, first, ()
+            rows = rows_with(self.curve_rows.among(first), condition=[condition], curve=[kind])
+            drawn = distinct(rows["system"]) or list(first)
+            return found, drawn, [system for system in first if system not in drawn]
         chosen = [systems] if isinstance(systems, str) else list(systems)
         unknown = [system for system in chosen if system not in found.systems]
         if unknown or not chosen:
             name = f"no system {unknown[0]!r} was scored" if unknown else "no system was named"
             raise SettingsError(f"{name}. There are: {choices(found.systems, ''.join(unknown[:1]))}.")
-        return found, chosen
+        return found, chosen, ()
 
     def _curve(self, system: str, condition: str, kind: str) -> tuple[F64, F64]:
         """A curve by ascending x where it is of priors or recall, else from the highest threshold down."""
@@ -318,8 +326,8 @@ class Figures:
         if rows.num_rows == 0:
             there = distinct_names(own["curve"])
             raise SettingsError(
-                f"{system} has no curve {kind} in condition {condition!r}: its measures were not requested, or a "
-                f"class has no trials. Its curves: {', '.join(there) or 'none'}."
+                f"{system} has no curve {kind} in condition {condition!r}: its measures were not requested, it has "
+                f"no detections, or a class has no trials. Its curves: {', '.join(there) or 'none'}."
             )
         threshold, x, y = (rows[name].to_numpy() for name in ("threshold", "x", "y"))
         defined = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
@@ -390,7 +398,8 @@ def _lines_of_equal_twv(ax: axes.Axes, beta: float) -> None:
             )
 
 
-def _finished(ax: axes.Axes, condition: str) -> axes.Axes:
+def _finished(ax: axes.Axes, condition: str, without: Sequence[str]) -> axes.Axes:
     ax.set_title("" if condition == "all" else condition)
-    ax.legend(fontsize="small")
+    title = f"Not drawn, without this curve: {listed(without, FEW)}" if without else None
+    ax.legend(title=title, fontsize="small", title_fontsize="small")
     return ax

@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pytest
 from matplotlib.figure import Figure
@@ -123,6 +124,17 @@ def test_a_curve_that_was_not_computed(result: sws.Result) -> None:
     bare = sws.Result.of(result.table, result.curve_table.slice(0, 0), result.manifest)
     with pytest.raises(sws.SettingsError, match="s00 has no curve det in condition 'all'"):
         bare.plot_det()
+
+
+def test_a_system_without_the_curve_is_left_out_unless_it_is_named(result: sws.Result) -> None:
+    there = pa.compute.not_equal(result.curve_table["system"], "s01")
+    partly = sws.Result.of(result.table, result.curve_table.filter(there), result.manifest)
+    legend = partly.plot_precision_recall().get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["s00", *list(SYSTEMS)[2:10]]
+    assert legend.get_title().get_text() == "Not drawn, without this curve: s01"
+    with pytest.raises(sws.SettingsError, match=r"s01 has no curve precision_recall_interpolated .* no detections"):
+        partly.plot_precision_recall(systems=["s00", "s01"])
 
 
 def test_without_matplotlib(result: sws.Result, monkeypatch: pytest.MonkeyPatch) -> None:
