@@ -27,6 +27,7 @@ from swsdask.model.trials import F64
 if TYPE_CHECKING:
     from matplotlib import axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 else:
     axes = LateImport("matplotlib.axes")
 
@@ -114,12 +115,13 @@ class Figures:
         found, chosen, without = self._chosen(systems, condition, kind)
         ax = _axes(ax)
         marks = [("p_fa_pooled", "p_miss_pooled")] if pooled else [("p_fa", "p_miss"), ("mtwv_p_fa", "mtwv_p_miss")]
-        rates = []
+        rates, lines = [], []
         for system in chosen:
             x, y = self._curve(system, condition, kind)
             (line,) = ax.plot(x, y, label=system, drawstyle="steps-post")
             color = line.get_color()
             rates.append((x, y))
+            lines.append(line)
             for names, face in zip(marks, (color, "none"), strict=False):
                 p_fa, p_miss = (found.value(condition, system, name) for name in names)
                 if not math.isnan(p_fa + p_miss):
@@ -132,7 +134,7 @@ class Figures:
             _lines_of_equal_twv(ax, beta)
         ax.set_xlabel("P_fa (%)")
         ax.set_ylabel("P_miss (%)")
-        return _finished(ax, condition, without)
+        return _finished(ax, condition, lines, without)
 
     def plot_ece(
         self,
@@ -180,17 +182,19 @@ class Figures:
             raise SettingsError(f"no cost {cost!r}: there are {' and '.join(_COSTS)}.")
         _, chosen, without = self._chosen(systems, condition, f"{cost}_actual")
         ax = _axes(ax)
+        lines = []
         for system in chosen:
             color = None
             for kind, style in _RECALIBRATED.items():
                 label = system if kind == "actual" else "_"
                 (line,) = ax.plot(*self._curve(system, condition, f"{cost}_{kind}"), style, label=label, color=color)
                 color = line.get_color()
-        ax.plot(*self._curve(chosen[0], condition, f"{cost}_default"), ":", color="grey", label="no scores")
+                lines += [line] if kind == "actual" else []
+        lines += ax.plot(*self._curve(chosen[0], condition, f"{cost}_default"), ":", color="grey", label="no scores")
         ax.set_ylim(0.0, 1.25 * max(self._curve(chosen[0], condition, f"{cost}_default")[1]))
         ax.set_xlabel("Prior log-odds of a target")
         ax.set_ylabel(_COSTS[cost])
-        return _finished(ax, condition, without)
+        return _finished(ax, condition, lines, without)
 
     def plot_precision_recall(
         self,
@@ -234,13 +238,12 @@ class Figures:
         kind = "precision_recall_interpolated" if interpolated else "precision_recall"
         _, chosen, without = self._chosen(systems, condition, kind)
         ax = _axes(ax)
-        for system in chosen:
-            ax.plot(*self._curve(system, condition, kind), label=system)
+        lines = [ax.plot(*self._curve(system, condition, kind), label=system)[0] for system in chosen]
         ax.set_xlim(0.0, 1.0)
         ax.set_ylim(0.0, 1.02)
         ax.set_xlabel("Recall")
         ax.set_ylabel("Precision")
-        return _finished(ax, condition, without)
+        return _finished(ax, condition, lines, without)
 
     def plot_leaderboard(
         self,
@@ -290,7 +293,7 @@ class Figures:
         values = {system: found.value(condition, system, name) for system in chosen}
         sign = better(name) or 1
         ordered = sorted(chosen, key=lambda system: (math.isnan(values[system]), -sign * values[system], system))
-        ax.barh(ordered, [values[system] for system in ordered])
+        ax.barh([_label(system) for system in ordered], [values[system] for system in ordered])
         ax.invert_yaxis()
         description = describe(name)
         ax.set_xlabel(f"{description.heading}: {description.title}" if description.title else description.heading)
@@ -398,8 +401,17 @@ def _lines_of_equal_twv(ax: axes.Axes, beta: float) -> None:
             )
 
 
-def _finished(ax: axes.Axes, condition: str, without: Sequence[str]) -> axes.Axes:
+def _finished(ax: axes.Axes, condition: str, lines: Sequence[Line2D], without: Sequence[str]) -> axes.Axes:
+    """Give the title, and a legend of these lines behind what has been in the axes before."""
     ax.set_title("" if condition == "all" else condition)
-    title = f"Not drawn, without this curve: {listed(without, FEW)}" if without else None
-    ax.legend(title=title, fontsize="small", title_fontsize="small")
+    others = [handle for handle in ax.get_legend_handles_labels()[0] if handle not in lines]
+    labels = [str(handle.get_label()) for handle in others] + [_label(str(line.get_label())) for line in lines]
+    title = _label(f"Not drawn, without this curve: {listed(without, FEW)}") if without else None
+    # matplotlib leaves labels that begin with "_" out, unless they are given.
+    ax.legend([*others, *lines], labels, title=title, fontsize="small", title_fontsize="small")
     return ax
+
+
+def _label(name: str) -> str:
+    """A name as a label that has no mathematics in it."""
+    return name.replace("$", r"\$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 import pytest
+from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
 
 import swsdask as sws
@@ -135,6 +137,22 @@ def test_a_system_without_the_curve_is_left_out_unless_it_is_named(result: sws.R
     assert legend.get_title().get_text() == "Not drawn, without this curve: s01"
     with pytest.raises(sws.SettingsError, match=r"s01 has no curve precision_recall_interpolated .* no detections"):
         partly.plot_precision_recall(systems=["s00", "s01"])
+
+
+@pytest.mark.parametrize("draw", ["plot_det", "plot_ece", "plot_precision_recall", "plot_leaderboard"])
+def test_names_that_mean_something_to_matplotlib(result: sws.Result, draw: str) -> None:
+    """Labels that begin with "_" are left out of legends, and two "$" have mathematics between them."""
+    names = {"s00": "_baseline", "s01": "a$b$c", "s02": "cost$x^$", "s03": "x"}
+    tables = []
+    for table in (result.table, result.curve_table):
+        own = [names.get(system, system) for system in table["system"].to_pylist()]
+        tables.append(table.set_column(0, "system", pa.array(own)))
+    axes = getattr(sws.Result.of(*tables, result.manifest), draw)(systems=[*names.values()])
+    axes.figure.savefig(io.BytesIO())
+    texts = axes.get_yticklabels() if draw == "plot_leaderboard" else axes.get_legend().get_texts()
+    shown = [text.get_text() for text in texts]
+    assert [text.replace(r"\$", "$") for text in shown[:4]] == [*names.values()]
+    assert not any(is_math_text(text) for text in shown)
 
 
 def test_without_matplotlib(result: sws.Result, monkeypatch: pytest.MonkeyPatch) -> None:
