@@ -316,5 +316,5 @@ def _read(manifest: Mapping[str, Any]) -> dict[str, object]:
     for system, run in runs.items():
         counts = [run["classes"], run["rows"], run["members"], run["fragments"]]
         counts += [run["dropped"].get(reason, 0) for reason in reasons] + ([run["clipped"]] if clipped else [])
-        rows.append({"system": system, "counts": [f"{count:,}" for count in counts], "files": run["files"]})
+        rows.append({"system": system, "counts": counts, "files": run["files"]})
     return {"columns": columns, "rows": rows}

@@ -58,7 +58,7 @@ def runs(manifest: Mapping[str, Any]) -> dict[str, object]:
         "rows": [
             {
                 "system": system,
-                "counts": [f"{_total(run.get(name, 0)):,}" for name in COUNTS],
+                "counts": [_total(run.get(name, 0)) for name in COUNTS],
                 "files": [str(file) for file in run.get("files", ())],
             }
             for system, run in manifest.get("runs", {}).items()

@@ -328,7 +328,7 @@ def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, obje
         "rows": [
             {
                 "system": system,
-                "texts": [written(measure, found.value(condition, system, measure)) for measure in columns],
+                "cells": [cell(measure, found.value(condition, system, measure)) for measure in columns],
             }
             for system in found.systems
             if any((condition, system, measure) in found.values for measure in columns)

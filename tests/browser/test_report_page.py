@@ -121,6 +121,27 @@ def test_a_heading_sorts_its_table_both_ways(tmp_path: Path) -> None:
     assert found == "descending,true,true,true"
 
 
+def test_thousands_and_infinities_sort_as_numbers(tmp_path: Path) -> None:
+    result = three_systems()
+    rows = {"good": {"rows": 950}, "middling": {"rows": 12_000}, "weak": {"rows": 1_200}}
+    weak = pc.and_(pc.equal(result.table["system"], "weak"), pc.equal(result.table["measure"], "atwv"))
+    values = pc.if_else(weak, float("-inf"), result.table["value"])
+    table = result.table.set_column(result.table.schema.get_field_index("value"), "value", values)
+    found = after(
+        """
+        const sorted = (words) => {
+          const heading = [...document.querySelectorAll("thead th")].find((each) => each.textContent === words);
+          heading.querySelector("button").click();
+          return [...heading.closest("table").tBodies[0].rows].map((row) => row.cells[heading.cellIndex].textContent);
+        };
+        return JSON.stringify([sorted("Detections"), sorted("ATWV").at(-1)]);
+        """,
+        tmp_path,
+        Result.of(table, result.curve_rows, {**result.manifest, "runs": rows}),
+    )
+    assert json.loads(found) == [["12,000", "1,200", "950"], "-inf"]
+
+
 def test_differences_sort_by_any_system(tmp_path: Path) -> None:
     """A click on a column's system orders rows by their difference from it; its own, which has none, comes last."""
     result = three_systems()

@@ -25,7 +25,7 @@
 
   /* Tables sort by their headings: first the way that puts the better or larger first, then the other way. */
   const order = (a, b) => {
-    const [x, y] = [Number(a), Number(b)];
+    const [x, y] = [number(a), number(b)];
     if (a === "" || b === "") return (a === "") - (b === "");
     return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b, undefined, { numeric: true }) : x - y;
   };
