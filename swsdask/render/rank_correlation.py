@@ -27,6 +27,9 @@ WIDTH, HEIGHT, LETTER = 42, 30, 7.2
 STRONGEST = 46
 """The opacity of a box with tau = 1 or -1, in percent: its number stays readable."""
 
+DIGIT, DIGITS = 11, 24
+"""The size of the number in a disc, and the maximum of all its digits together: three of the full size are too wide."""
+
 DISCS = 2
 """The number of winners that a box of the diagonal shows; beyond it they are counted."""
 
@@ -207,14 +210,20 @@ def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: i
     """The discs of the winners in a box of the diagonal."""
     winners = found.winners[place]
     x, y = left + WIDTH * (place + 0.5), top + HEIGHT * (place + 0.5)
-    drawn = winners if len(winners) <= DISCS else ()
+    marks = [mark(scores, system) for system in winners] if len(winners) <= DISCS else []
     return {
         "x": left + WIDTH * place,
         "y": top + HEIGHT * place,
         "middle": {"x": x, "y": y},
         "discs": [
-            {**mark(scores, system), "x": x + 22 * (k - (len(drawn) - 1) / 2), "y": y} for k, system in enumerate(drawn)
+            {
+                **own,
+                "x": x + 22 * (k - (len(marks) - 1) / 2),
+                "y": y,
+                "size": min(DIGIT, DIGITS // len(str(own["number"]))),
+            }
+            for k, own in enumerate(marks)
         ],
-        "text": f"{len(winners)} tied" if winners and not drawn else "",
+        "text": f"{len(winners)} tied" if winners and not marks else "",
         "title": listed(winners) or "no system has this measure",
     }

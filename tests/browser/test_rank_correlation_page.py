@@ -18,6 +18,18 @@ from tests.rank_correlations import of_numbers
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
 
 
+def after(script: str, made: str, folder: Path) -> str:
+    """What a script finds in the page, as it writes it into the page's title."""
+    acted = POLICY.sub("", made).replace(
+        "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
+    )
+    opened = open_page(acted, folder)
+    assert opened.console == []
+    title = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
+    assert title is not None
+    return title.group(1)
+
+
 def test_numbers_lie_in_their_boxes_and_the_page_is_no_wider_than_the_window(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     names = [f"{name}0.5" if name.endswith("@") else name for name in BALANCED]
@@ -35,11 +47,17 @@ def test_numbers_lie_in_their_boxes_and_the_page_is_no_wider_than_the_window(tmp
     """  # noqa: E501
     made = page(rank_correlation(result), board(result.table), "s")
     assert open_page(made, tmp_path).console == []
-    acted = POLICY.sub("", made).replace(
-        "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
-    )
-    opened = open_page(acted, tmp_path)
-    assert opened.console == []
-    title = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
-    assert title is not None
-    assert title.group(1) == f"{len(names) ** 2},{len(names) ** 2},true,true,true"
+    assert after(script, made, tmp_path) == f"{len(names) ** 2},{len(names) ** 2},true,true,true"
+
+
+@pytest.mark.parametrize("n_systems", [20, 120, 1_020])
+def test_numbers_of_any_length_lie_in_their_discs(tmp_path: Path, n_systems: int) -> None:
+    rising = [float(k) for k in range(n_systems)]
+    result = of_numbers({"atwv": rising, "ap": rising[::-1]}, [f"s{k}" for k in range(n_systems)])
+    script = """
+        const width = (element) => element.getBoundingClientRect().width;
+        return [...document.querySelectorAll(".matrix-plot circle")].flatMap((disc) =>
+          [disc.nextElementSibling.textContent, width(disc.nextElementSibling) < 0.95 * width(disc)]).join();
+    """
+    made = page(rank_correlation(result, ["atwv", "ap"]), board(result.table), "s")
+    assert after(script, made, tmp_path) == f"1,true,{n_systems},true"
