@@ -292,14 +292,16 @@ def _ends(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: float) -> list[dict[str, object]]:
-    """The parts side by side; a negative one has no width, and the next begins where it ends."""
-    boxes, begin = [], 0.0
+    """The parts side by side. A negative one has no width, and shortens the next ones, not those before it."""
+    boxes, begin, drawn = [], 0.0, 0.0
     for part, value in zip(parts, values, strict=True):
         if math.isnan(value):
             break
         left, right = (WIDTH * (min(max(at, low), high) - low) / (high - low) for at in (begin, begin + value))
+        left = max(left, drawn)
         if right > left:
             boxes.append({"part": part, "x": round(left, 1), "width": round(right - left, 1)})
+            drawn = right
         begin += value
     return boxes
 

@@ -103,7 +103,12 @@ def test_a_comparison_with_a_baseline_has_one_column_and_no_ties(result: Result)
 
 @pytest.mark.parametrize(
     ("threshold", "atwv", "widths"),
-    [(0.1, 0.4, [88.0, 22.0, 22.0, 44.0, 44.0]), (-0.1, 0.6, [132.0, 22.0, 44.0, 44.0]), (math.nan, 0.4, [88.0])],
+    [
+        (0.1, 0.4, [88.0, 22.0, 22.0, 44.0, 44.0]),
+        (-0.05, 0.55, [121.0, 11.0, 44.0, 44.0]),
+        (-0.1, 0.6, [132.0, 44.0, 44.0]),
+        (math.nan, 0.4, [88.0]),
+    ],
 )
 def test_losses_are_a_stacked_bar(threshold: float, atwv: float, widths: list[float]) -> None:
     parts = {"loss_across_queries": 0.1, "loss_within_query": 0.2, "loss_not_found": 0.2, "loss_threshold": threshold}
@@ -122,9 +127,10 @@ def test_losses_are_a_stacked_bar(threshold: float, atwv: float, widths: list[fl
     bar = section[section.index('class="track"') :]
     found = re.findall(r'<rect class="(\w+)" x="([\d.]+)" y="1" width="([\d.]+)"', bar[: bar.index("</svg>")])
     assert [float(width) for _, _, width in found] == widths
+    assert [float(x) for _, x, _ in found] == [sum(widths[:k]) for k in range(len(widths))], "none lies over another"
     if not math.isnan(threshold):
-        assert float(found[-1][1]) + widths[-1] == 220.0
-        assert [name for name, _, _ in found][-3:] == ["loss_across_queries", "loss_within_query", "loss_not_found"]
+        assert sum(widths) == 220.0
+        assert [name for name, _, _ in found][-2:] == ["loss_within_query", "loss_not_found"]
 
 
 def test_worst_queries_link_to_their_rows(result: Result) -> None:
