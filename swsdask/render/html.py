@@ -183,7 +183,7 @@ def _section(
         {
             "name": measure,
             "title": describe(measure).title,
-            "texts": [written(measure, found.value(condition, system, measure)) for system in systems[:MOST_MEASURED]],
+            "cells": [cell(measure, found.value(condition, system, measure)) for system in systems[:MOST_MEASURED]],
         }
         for measure in found.measures
     ]
@@ -219,7 +219,6 @@ def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, objec
         {
             "measure": measure,
             "name": name,
-            "heading": describe(measure).heading,
             "title": describe(measure).title,
             "digits": describe(measure).digits,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,23 @@ def test_what_was_read_sorts(tmp_path: Path) -> None:
         "</body>", "<script>document.querySelector('table.sortable th button').click()</script></body>"
     )
     assert 'aria-sort="ascending"' in open_page(clicked, tmp_path).dom
+
+
+def test_saved_columns_are_named_by_their_measures(tmp_path: Path) -> None:
+    script = """
+        const made = [];
+        URL.createObjectURL = (content) => { made.push(content); return "#"; };
+        [".discovered", ".classes"].forEach((table) =>
+          document.querySelector(table).parentElement.nextElementSibling.querySelector("button").click());
+        setTimeout(async () => {
+          document.title = (await Promise.all(made.map((each) => each.text()))).join("|").replaceAll("\\n", "/");
+        });
+    """
+    acted = POLICY.sub("", page(result())).replace("</body>", f"<script>{script}</script></body>")
+    title = re.search(r"<title>(.*?)</title>", open_page(acted, tmp_path).dom, re.DOTALL)
+    assert title is not None
+    measures, classes = title.group(1).split("|")
+    heading = measures.split("/")[0].split(",")
+    assert {"token_precision", "token_recall", "ned"} <= {*heading}
+    assert len({*heading}) == len(heading)
+    assert classes.split("/")[1].split(",")[1] == "0.25"

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -374,6 +375,42 @@ def test_a_table_is_saved_with_all_its_digits(tmp_path: Path) -> None:
         tmp_path,
     )
     assert found == "leaderboard.csv,System,3,middling,true,true"
+
+
+def test_all_measures_are_saved_with_all_their_digits(tmp_path: Path) -> None:
+    result = three_systems()
+    found = saved(
+        """
+        press(document.querySelector(".measures").parentElement.nextElementSibling, "CSV");
+        await Promise.resolve();
+        await Promise.resolve();
+        return JSON.stringify((await saved[0].text()).split(String.fromCharCode(10)).map((line) => line.split(",")));
+        """,
+        tmp_path,
+    )
+    heading, *rows = json.loads(found)
+    values = {row[0]: dict(zip(heading[1:], row[1:], strict=True)) for row in rows if row != [""]}
+    for (condition, system, measure), value in result.board.values.items():
+        if condition == "all":
+            assert float(values[measure][system]) == value
+
+
+def test_columns_of_queries_have_headings_of_their_own(tmp_path: Path) -> None:
+    """Thresholds of two measures share their heading elsewhere."""
+    result = three_systems()
+    values = result.table.to_pylist()
+    rows = [row for row in values if row["query"] is not None and row["measure"] == "p_fa"]
+    values += [{**row, "measure": name} for row in rows for name in ("otwv_threshold", "best_f1_threshold")]
+    table = pa.Table.from_pylist(values, result.table.schema)
+    found = after(
+        """
+        const headings = [...document.querySelectorAll("#by-query thead th")].map((heading) => heading.textContent);
+        return [headings.length, new Set(headings).size].join();
+        """,
+        tmp_path,
+        Result.of(table, result.curve_rows, result.manifest),
+    )
+    assert found == "9,9"
 
 
 def test_a_figure_is_saved_with_its_styles(tmp_path: Path) -> None:

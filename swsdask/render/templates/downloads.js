@@ -3,7 +3,7 @@
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const words = (cell) => {
     const copy = cell.cloneNode(true);
-    all(".badge, .text, small, svg", copy).forEach((element) => element.remove());
+    all(".badge, .text, .about, small, svg", copy).forEach((element) => element.remove());
     return copy.textContent.trim().replace(/\s+/g, " ");
   };
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
@@ -14,7 +14,7 @@
     const kept = headings.map((heading, at) => ("fixed" in heading.dataset ? -1 : at)).filter((at) => at >= 0);
     const rows = [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => !row.hidden);
     const lines = [
-      kept.map((at) => words(headings[at])),
+      kept.map((at) => headings[at].dataset.heading ?? words(headings[at])),
       ...rows.map((row) => kept.map((at) => row.cells[at].dataset.value ?? words(row.cells[at]))),
     ];
     return lines.map((line) => `${line.map(quoted).join(",")}\n`).join("");

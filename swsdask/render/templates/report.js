@@ -269,7 +269,7 @@
       const beside = s < 0;
       measure.closest("label").hidden = !beside;
       const columns = beside ? systemColumns(cube.systems, measure.value)
-        : cube.measures.map((m) => ({ measure: m, heading: faces.get(m).heading, title: faces.get(m).title }));
+        : cube.measures.map((m) => ({ measure: m, heading: faces.get(m).name, title: faces.get(m).title }));
       const wanted = filter.value.toLowerCase();
       const found = cube.rows.map((name, at) => [name, at])
         .filter(([name, at]) => `${name} ${cube.texts[at]}`.toLowerCase().includes(wanted));
