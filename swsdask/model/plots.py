@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from statistics import NormalDist
+from textwrap import fill
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,7 @@ DRAWN = 10
 _TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)
 _TWV_LEVELS = tuple(level / 10 for level in range(10))
 _RECALIBRATED = {"actual": "-", "pav": "--"}
+_LINE = 40  # characters of a label
 _COSTS = {"ece": "Cross entropy (bits)", "ape": "Error rate"}
 
 _inverse_normal = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
@@ -293,10 +295,15 @@ class Figures:
         values = {system: found.value(condition, system, name) for system in chosen}
         sign = better(name) or 1
         ordered = sorted(chosen, key=lambda system: (math.isnan(values[system]), -sign * values[system], system))
-        ax.barh([_label(system) for system in ordered], [values[system] for system in ordered])
+        labels = [_label(system) for system in ordered]
+        ax.barh(labels, [values[system] for system in ordered])
         ax.invert_yaxis()
         description = describe(name)
-        ax.set_xlabel(f"{description.heading}: {description.title}" if description.title else description.heading)
+        title = f"{description.heading}: {description.title}" if description.title else description.heading
+        ax.set_xlabel(title)
+        if any("\n" in label for label in labels):
+            ax.tick_params("y", labelsize="small")
+            ax.set_xlabel(fill(title, _LINE))
         ax.set_title("" if condition == "all" else condition)
         return ax
 
@@ -413,5 +420,6 @@ def _finished(ax: axes.Axes, condition: str, lines: Sequence[Line2D], without: S
 
 
 def _label(name: str) -> str:
-    """A name as a label that has no mathematics in it."""
-    return name.replace("$", r"\$")
+    """A name as a label: in lines that leave room for what is drawn, and without mathematics in it."""
+    lines = (name[begin : begin + _LINE] for begin in range(0, len(name), _LINE))
+    return "\n".join(lines).replace("$", r"\$")

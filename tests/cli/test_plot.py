@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 import swsdask as sws
 from swsdask.api.results import FIGURES
+from swsdask.model.plots import new_figure
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render.outputs import write_outputs
 from tests.cli.conftest import Outcome
@@ -153,6 +154,27 @@ def test_names_that_mean_something_to_matplotlib(result: sws.Result, draw: str) 
     shown = [text.get_text() for text in texts]
     assert [text.replace(r"\$", "$") for text in shown[:4]] == [*names.values()]
     assert not any(is_math_text(text) for text in shown)
+
+
+@pytest.mark.parametrize("draw", ["plot_det", "plot_ece", "plot_precision_recall", "plot_leaderboard"])
+def test_long_names_lie_in_the_figure(result: sws.Result, draw: str) -> None:
+    """As long as those of OpenKWS, and equal but for the end or the middle."""
+    names = {"s00": f"KWS13_{'x' * 64}_1", "s01": f"KWS13_{'x' * 64}_2", "s02": f"KWS13_{'x' * 32}y{'x' * 31}_1"}
+    tables = []
+    for table in (result.table, result.curve_table):
+        own = [names.get(system, system) for system in table["system"].to_pylist()]
+        tables.append(table.set_column(0, "system", pa.array(own)))
+    figure = new_figure()
+    axes = figure.subplots()
+    getattr(sws.Result.of(*tables, result.manifest), draw)(systems=[*names.values()], ax=axes)
+    figure.draw_without_rendering()
+    texts = axes.get_yticklabels() if draw == "plot_leaderboard" else axes.get_legend().get_texts()
+    assert [text.get_text().replace("\n", "") for text in texts][:3] == [*names.values()]
+    width = figure.bbox.width
+    assert all(
+        0 <= text.get_window_extent().x0 < text.get_window_extent().x1 <= width for text in [*texts, axes.xaxis.label]
+    )
+    assert axes.bbox.width > 0.4 * width
 
 
 def test_without_matplotlib(result: sws.Result, monkeypatch: pytest.MonkeyPatch) -> None:
