@@ -320,7 +320,7 @@ class Figures:
             if kind is None:
                 return found, first, ()
             rows = rows_with(self.curve_rows.among(first), condition=[condition], curve=[kind])
-            drawn = distinct(rows["system"]) or list(first)
+            drawn = distinct_names(rows["system"]) or list(first)
             return found, drawn, [system for system in first if system not in drawn]
         chosen = [systems] if isinstance(systems, str) else list(systems)
         unknown = [system for system in chosen if system not in found.systems]
