@@ -31,6 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
     "text-order": {},
     "threshold": {},
     "words": {},
+    "zero": {},
 }
 BEST = "otwv_p_fa otwv_p_miss otwv - - stwv_p_miss stwv -".split()
 MORE = [*BEST, "map%"]

@@ -281,6 +281,27 @@ MUTANTS = (
         ("tests/unit/test_growing_collection.py",),
     ),
     Mutant(
+        "a writer commits without its lease",
+        "swsdask/archive/change.py",
+        "        self.lease.check()\n",
+        "",
+        ("tests/unit/test_archive_commit.py", "-k", "lease_was_taken"),
+    ),
+    Mutant(
+        "the loser of a race leaves its files when it is refused",
+        "swsdask/archive/change.py",
+        "        self.lease.may_withdraw = True\n",
+        "",
+        ("tests/unit/test_archive_commit.py", "-k", "another_run_of_that_name"),
+    ),
+    Mutant(
+        "the loser of a race leaves its part of the table of runs",
+        "swsdask/archive/change.py",
+        "            self.storage.remove(part.file)\n",
+        "            pass\n",
+        ("tests/unit/test_archive_commit.py", "-k", "commits_on_top"),
+    ),
+    Mutant(
         "given occurrences are sought by their ids",
         "swsdask/archive/occurrences.py",
         'rule.finder == "mediaeval" and not has_tokens(queries)',

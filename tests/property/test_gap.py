@@ -158,6 +158,10 @@ def test_equal_scores_rank_by_document_then_start() -> None:
     assert one_query([(-1, 0, 1.0), (1, 100, 1.0)], [(1, 100)], one) == 1.0
 
 
+def test_points_of_one_score_and_document_have_ranks_of_their_own() -> None:
+    assert one_query([(0, 200, 1.0), (0, 100, 1.0)], [(0, 100), (0, 200)], rectangular(5)) == 1.0
+
+
 def test_of_two_equally_near_onsets_the_one_that_earns_more_is_used() -> None:
     points, onsets = [(0, 100, 2.0), (0, 110, 1.0)], [(0, 90), (0, 110)]
     assert one_query(points, onsets, triangular(20, 11)) == 0.25

@@ -50,6 +50,13 @@ def contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
     return {run.system: as_rows(cell.read(COLUMNS) for cell in archive.cells(run.system, 50)) for run in archive.runs}
 
 
+def all_files_are_named(url: str) -> bool:
+    """Whether the current version names every file of the archive but the manifests."""
+    storage = Storage(url)
+    named = {stored.file for stored in named_files(storage)}
+    return {name for name in storage.files(below=True) if not name.startswith("manifest")} == named
+
+
 @pytest.fixture(params=["local", "memory"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "archive") if request.param == "local" else f"memory://{tmp_path}/archive"
@@ -101,8 +108,7 @@ def test_a_failure_at_any_write_leaves_the_former_version(url: str, how: str, mo
     monkeypatch.undo()
     vacuum(url, older_than_s=0)
     assert len(contents(url)["a"]) == 300
-    named = {stored.file for stored in named_files(Storage(url))}
-    assert {name for name in Storage(url).files(below=True) if not name.startswith("manifest")} == named
+    assert all_files_are_named(url)
 
 
 def test_a_damaged_manifest_is_told_and_former_versions_stay(tmp_path: Path) -> None:
@@ -287,6 +293,7 @@ def test_the_loser_commits_on_top(url: str, monkeypatch: pytest.MonkeyPatch) -> 
     Interloper(monkeypatch, lambda: write(url, source(rows(20), "b")))
     assert write(url, source(rows(30), "c")) == 3
     assert {system: len(found) for system, found in contents(url).items()} == {"a": 10, "b": 20, "c": 30}
+    assert all_files_are_named(url)
 
 
 def test_the_loser_of_the_same_run_has_nothing_to_do(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,6 +308,7 @@ def test_the_loser_of_another_run_of_that_name_is_told(url: str, monkeypatch: py
     with pytest.raises(ArchiveError, match="a run of 'b' with other content is there"):
         write(url, source(rows(30), "b"))
     assert len(contents(url)["b"]) == 20
+    assert all_files_are_named(url)
 
 
 def test_the_loser_replaces_only_what_it_saw(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,6 +317,21 @@ def test_the_loser_replaces_only_what_it_saw(url: str, monkeypatch: pytest.Monke
     with pytest.raises(ArchiveError, match="changed by another writer"):
         write(url, source(rows(30)), replace=True)
     assert len(contents(url)["a"]) == 20
+
+
+def test_a_writer_whose_lease_was_taken_commits_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(url, source(rows(200)))
+    before, made = contents(url), change.Change.made
+
+    def late(self: Any, *args: Any, **said: Any) -> Any:
+        vacuum(url, older_than_s=-10)  # as if the writer had not renewed its lease for a day
+        return made(self, *args, **said)
+
+    monkeypatch.setattr(change.Change, "made", late)
+    with pytest.raises(ArchiveError, match="expected the lease of this writer"):
+        write(url, source(rows(250, 1), "b"))
+    assert contents(url) == before
+    assert all_files_are_named(url)
 
 
 def test_two_makers_of_one_archive(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,20 @@ def test_det() -> None:
     assert math.isnan(VALUES[None, "p_miss@0.5"])
 
 
+def test_quirk_of_the_end_of_pooled_points() -> None:
+    """q1, which averages leave out, has the lowest score."""
+    rows: list[Row] = [(0, 0, 1.0, 1, True), (1, 0, 0.1, 0, False)]
+    for compat in ("kwseval", "stdeval"):
+        asked = ASKED.model_copy(update={"compat": compat})
+        reference = with_thresholds(make_reference([[1], [0]], {"all": ([True, False], [True], 100)}), asked)
+        found = Scored(statistics([rows], reference), reference, asked)
+        averaged, pooled = (curve for curve in curves(found) if curve.curve.startswith("det"))
+        assert averaged.threshold.tolist() == [math.inf, 1.0]
+        assert pooled.threshold.tolist() == [math.inf, 1.0, 0.1]
+        assert pooled.x.tolist() == [0, 0, 1 / 99]
+        assert pooled.y.tolist() == [1, 0, 0]
+
+
 def test_equal_error_rate() -> None:
     rows: list[Row] = [(0, 0, 3.0, 1, True), *[(0, 0, 2.0, 1, False)] * 4, (0, 0, 1.0, 1, True)]
     reference = make_reference([[2]], {"all": ([True], [True], 12)})
@@ -199,6 +213,16 @@ def test_quirk_of_pooled_false_alarms() -> None:
     for compat in ("kwseval", "stdeval"):
         quirk = scored(ROWS, REFERENCE, ASKED.model_copy(update={"compat": compat}))
         assert quirk[None, "p_fa_pooled"] == 2 / (24 - 6)
+
+
+def test_pooled_false_alarms_with_more_targets_than_trials() -> None:
+    """N_nt is -2, which NIST's tools divide by."""
+    rows: list[Row] = [(0, 0, 1.0, 1, False)]
+    reference = make_reference([[4]], {"all": ([True], [True], 2)})
+    assert math.isnan(scored(rows, reference, ASKED)[None, "p_fa_pooled"])
+    for compat in ("kwseval", "stdeval"):
+        quirk = scored(rows, reference, ASKED.model_copy(update={"compat": compat}))
+        assert quirk[None, "p_fa_pooled"] == 1 / (2 - 4)
 
 
 def test_without_decisions() -> None:
