@@ -347,7 +347,11 @@ engine_options = _together(
     click.option("--executor", metavar="NAME", help="auto (default), serial, threads or processes."),
     click.option("--cluster", metavar="ADDRESS", help="tcp://..., a scheduler file, or a file of conf/cluster."),
     click.option("--workers", type=click.IntRange(1), help="Number of tasks that run at once."),
-    click.option("--rows-per-task", type=click.IntRange(1), help="Approximate number of detections of a task."),
+    click.option(
+        "--rows-per-task",
+        type=click.IntRange(1),
+        help="Maximum number of rows of a task (times workers / 16 above 16 workers).",
+    ),
 )
 
 verify_option = click.option(

@@ -270,7 +270,7 @@ def align(
     `candidate_of_group`, `occurrence_of_group` (int64 [n_groups + 1]) say where each group begins; `lowest`, `highest`
     are the range of scores of each group. With `by_score` as many pairs as possible are mapped, and of these ways the
     one with the greatest sum of scores is taken; else the sum of 3 + 1e-6 score congruence + 1e-8 time congruence is
-    the greatest. Equal optima are settled as `ties` tells, detections in their order here.
+    the greatest. Equal optima are settled as by `kernels.assignment.settle`, detections in their order here.
     """
     detection_of = np.empty(len(occurrences.start), np.int64)
     detection_of[:] = -1

@@ -1,6 +1,6 @@
 """The protocol of measures, which are arithmetic over the merged statistics of one system; and averages over queries.
 
-A measure does no I/O, has no loop over rows, and knows nothing of Dask.
+A measure does no I/O, has no loop over detections, and knows nothing of Dask.
 
 Who is averaged in a condition, and the averages: Eq. 1-5 of the 2013 measures document.
 

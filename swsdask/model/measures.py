@@ -385,7 +385,7 @@ TABLE = (
                 points=_RANKS),
     Description("bpref", "bpref", "Preference of relevant over judged non-relevant documents, averaged over queries",
                 _RATE, +1, balanced=True, source="Buckley and Voorhees 2004",
-                formula="mean over q of 1/R sum over relevant of 1 - min(n, R) / min(N, R)", span="0 .. 1",
+                formula="mean over q of 1/R sum over relevant of 1 - min(n, R) / min(M, R)", span="0 .. 1",
                 printed="trec_eval: bpref; ir_measures: Bpref"),
     Description("gm_bpref", "GM bpref", "Geometric mean of bpref of queries", _RATE, +1, span="0 .. 1",
                 printed="trec_eval: gm_bpref"),

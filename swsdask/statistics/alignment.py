@@ -28,8 +28,8 @@ r.start + r.duration. By default the comparison is exact.
 
 Difference from the official tools: they settle equal alignments in orders of their own.
 
-Trials of a cell, made from its detections, and the events that rankings are of
--------------------------------------------------------------------------------
+The events that rankings are of
+-------------------------------
 An event is what trials are of: an occurrence, a (query, segment) or a (query, document). Alignment maps at most one
 detection to an occurrence, so the other detections that may be paired with it are false alarms; of a segment or a
 document the best detection is the trial. For rankings `Reference.ranking.duplicates` can say otherwise:
