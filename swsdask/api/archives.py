@@ -74,7 +74,7 @@ def ingest(
     documents, occurrences : DataFrame, Arrow table, list of dict, dict of columns, path or URL, optional
         Tables of a reference, see `open`; `queries` is then a table, ids or absent.
     lexicon, vocabulary : path or URL, optional
-        What says more of the queries, see `open`. The archive keeps what they say.
+        Files that add attributes to the queries, see `open`. The archive stores these attributes.
     qrels : path, URL, DataFrame or mapping, optional
         Judgments of documents, instead of a reference, see `open`. The collection of the archive is the documents that
         were judged and those of all its runs: it grows with later runs.
@@ -177,8 +177,7 @@ def verify(
 ) -> Verified:
     """Verify every file of an archive, of detections or of term discovery, by the hashes that it keeps.
 
-    The history of its nights is verified too. A damaged file of those that it keeps of what was computed (`kept/`) was
-    not used, and may be removed.
+    The history of its nights is verified too. Damaged cache files (in `kept/`) are never used and can be removed.
 
     Parameters
     ----------
@@ -225,7 +224,9 @@ def verify(
 
 
 def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: bool = False) -> list[str]:
-    """Remove the files of an archive that no version names, left by writers that were stopped. Others may write.
+    """Remove the files of an archive that no version names, left by interrupted writers.
+
+    It is safe to run while others write.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
 def expire(
     archive: Location, *, keep: int | None = None, older_than_s: float | None = None, dry_run: bool = False
 ) -> Expired:
-    """Remove old versions of an archive, and the files that no version names without them. Others may write.
+    """Remove old versions of an archive, and the files that only they use. It is safe to run while others write.
 
     Parameters
     ----------
@@ -287,8 +288,8 @@ def expire(
 
     Notes
     -----
-    The newest version always stays. Whoever has an expired version open can read it no longer. The time of a commit is
-    that of the manifest's file.
+    The newest version always stays. Readers that have an expired version open may fail on their next read. The time of
+    a commit is that of the manifest's file.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def rank_correlation(
     -------
     pandas.DataFrame
         One row per ordered pair of measures: Kendall's tau-b, and tau_AP with the ranking under `other` as the truth
-        (columns as in `model.results.RANK_CORRELATION`).
+        (columns condition, measure, other, n_systems, n_left_out, tau_b, tau_ap, tau_ap_symmetric).
 
     Raises
     ------
@@ -129,10 +129,10 @@ def compare(
     frame_shift, negate_scores, segments : optional
         How runs are encoded, as for `score`.
     resample : {"queries", "documents"}
-        What is drawn again: the queries; or the documents too, independently (of an evaluation only). Of a result
-        of `discover` the folds are drawn instead, which are files if there are as many folds. Intervals of queries
-        alone say how sure a number is for other queries on the same documents. Tests that exchange systems query by
-        query are not defined (NaN) where documents are drawn.
+        What to resample: queries, or queries and documents independently (of an evaluation only). Results of `discover`
+        are resampled by fold, which is a file if there are as many folds. Intervals of queries alone say how sure a
+        number is for other queries on the same documents. Tests that exchange systems query by query are not defined
+        (NaN) where documents are drawn.
     seed : int, default 0
         Another seed gives other replicates. The same seed gives the same bits for any order of systems and queries.
     replicates : int, optional
@@ -144,9 +144,10 @@ def compare(
     adjust : {"holm", "max-t"}
         How `p_adjusted` takes the number of pairs into account.
     fail_if : str or iterable of str, optional
-        Gates, such as "atwv drops .005 with p < .05": see `comparison.compare`. Of a `pair` (a, b) the system a is
-        compared with b, else the others with `baseline`. What fails is in `failures`. Without `measures`, those of the
-        gates are compared.
+        Gates, such as "atwv drops .005 with p < .05": a measure, "drops" or "rises", by how much at most (0), "in" a
+        condition ("all"), "with p <" a level of `p_adjusted` above which no loss fails. Of a `pair` (a, b) the system a
+        is compared with b, else the others with `baseline`. What fails is in `failures`. Without `measures`, those of
+        the gates are compared.
     executor : Executor or str, optional
         Where the work runs, as for `score`: an evaluation is scored there, and systems are resampled and compared.
     progress : Progress, optional

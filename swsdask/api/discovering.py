@@ -65,8 +65,8 @@ def discover(
     n_folds : int, optional
         The number of folds without `folds`; 1 scores the corpus as a whole. Default: what the archive keeps, else 10.
     definition : {"document", "tde2015", "tdev2"}, optional
-        Whose definition of the measures applies: the measures document's, or that of the official tool of 2015 or of
-        2017 and 2020. Default: what the archive keeps, else "document".
+        The definition of the measures: that of the measures document, or of the official tool of 2015 or of 2017 and
+        2020. Default: what the archive keeps, else "document".
     measures : str or iterable of str, optional
         Names of measures. The name of a family means its precision, recall and F-score. Default: every measure.
     settings : mapping, optional

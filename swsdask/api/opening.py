@@ -43,7 +43,7 @@ class Evaluation:
     overridden : tuple of Override
         The settings that differ from those that the archive keeps.
     notes : tuple of str
-        What a reader must know of the settings.
+        Remarks on the settings, to be shown with results.
 
     Examples
     --------
@@ -240,8 +240,8 @@ def open(  # noqa: A001
         the queries of the occurrences.
     lexicon, vocabulary : path or URL, optional
         A pronunciation lexicon, and a text such as that of training: how many phones each query of the files has, and
-        whether it is out of vocabulary, become attributes of the queries, of which conditions can be made. An archive
-        keeps these attributes: give the files when it is made.
+        whether it is out of vocabulary, become attributes of the queries, which `by` can use. An archive keeps these
+        attributes: give the files when it is made.
     qrels : path, URL, DataFrame or mapping, optional
         Judgments of documents, instead of a reference: TREC's, a table with query, document and relevance, or
         ``{query: {document: relevance}}``.
@@ -249,7 +249,8 @@ def open(  # noqa: A001
         With `qrels`: further runs whose documents belong to the collection, whether they were judged or not. Those of
         the runs that `score` reads belong to it in any case; a `Scorer` knows these documents alone.
     preset : str, optional
-        The name of a preset, or several joined by commas, of which later ones win. ``swsdask presets`` lists them.
+        The name of a preset, or several, separated by commas; later ones take precedence. ``swsdask presets`` lists
+        them.
     compat : {"none", "kwseval", "stdeval", "mediaeval"}, optional
         The official tool whose rules apply.
     settings : mapping, optional
@@ -301,9 +302,9 @@ def open(  # noqa: A001
     archive = None if place is None else find_archive(place, version, verify=verify)
     if archive is not None:
         if lexicon is not None or vocabulary is not None:
-            raise SettingsError("An archive keeps what a lexicon says: give lexicon and vocabulary when it is made.")
+            raise SettingsError("lexicon and vocabulary can only be given when an archive is created.")
         if any(each is not None for each in (ecf, rttm, queries, documents, occurrences)):
-            raise SettingsError(f"{place} is an archive and has a reference: give no other one.")
+            raise SettingsError(f"{place} is an archive with its own reference: remove the other reference arguments.")
         archive.fetch()
         evaluation = Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
         untold = (NO_HASHES,) if archive.verification == "no hashes" else ()
@@ -361,7 +362,7 @@ def given_tables(
     queries: Location | Table | Iterable[str] | None,
     others: Iterable[object],
 ) -> ReferenceFiles | ReferenceTables:
-    """A reference in tables: their files, or what they hold where one of them is in memory.
+    """Return the reference tables: their paths, or their contents if any of them is in memory.
 
     Raises `SettingsError` where one is missing, or where `others` are given beside them, and `InputError` with
     everything that is wrong with tables in memory.
@@ -371,7 +372,7 @@ def given_tables(
     if occurrences is None:
         raise SettingsError("documents need occurrences, a table of query, document, start and duration.")
     if any(other is not None for other in others):
-        raise SettingsError("documents and occurrences are a whole reference: give no files of one beside them.")
+        raise SettingsError("documents and occurrences are a whole reference: remove the other reference arguments.")
     recorded = readable(documents) if isinstance(documents, str | os.PathLike) else documents
     spoken = readable(occurrences) if isinstance(occurrences, str | os.PathLike) else occurrences
     listed = readable(queries) if isinstance(queries, str | os.PathLike) else queries

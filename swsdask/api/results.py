@@ -186,7 +186,7 @@ def plot(
     if kind not in draw:
         raise SettingsError(f"no figure {kind!r}: there are {', '.join(draw)}.")
     if measure is not None and kind != "leaderboard":
-        raise SettingsError("a measure is drawn as a leaderboard: say kind leaderboard.")
+        raise SettingsError('measure requires kind="leaderboard".')
     figure, name = new_figure(), os.path.basename(path)
     form = name.rpartition(".")[2].lower()
     if form not in ("svg", "pdf", "png"):

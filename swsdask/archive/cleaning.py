@@ -59,7 +59,7 @@ def vacuum(
         The archive.
     older_than_s : float
         After how many seconds without a sign of life a writer counts as stopped; and the age of files of no known
-        writer. Ten minutes pass between the signs of a writer at work, and as long as its longest task takes.
+        writer. A running writer renews its lease every ten minutes, or after its longest task if that takes longer.
     dry_run : bool
         Remove nothing.
     without : collection of int
@@ -151,7 +151,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Expired:
-    """The versions that were removed, or would be, and the files that no version names without them."""
+    """The versions that were removed, or would be, and the files that only they used."""
 
     versions: tuple[int, ...]
     files: tuple[str, ...]

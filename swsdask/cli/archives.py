@@ -119,7 +119,7 @@ def verify(
 
     Damaged files below kept/ are never used: what they held is computed again. Remove them, and look after the disk.
 
-    Exit code 0: all are; 2: some are damaged, which go to stderr.
+    Exit code 0: no file is damaged; 2: some are, which are listed on stderr.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
@@ -158,9 +158,9 @@ def verify(
 )
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
 def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
-    """Remove the files of an ARCHIVE that no version names: those of writers that were stopped. Others may write.
+    """Remove the files of an ARCHIVE that no version names: those of interrupted writers.
 
-    Nothing is removed if a version cannot be read: `swsdask verify` says why.
+    It is safe to run while others write. Nothing is removed if a version cannot be read: `swsdask verify` says why.
     """
     import swsdask as sws
     from swsdask.model.errors import counted
@@ -182,10 +182,11 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="List the versions and files; remove nothing.")
 def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bool) -> None:
-    """Remove old versions of an ARCHIVE, and the files that no version names without them. Others may write.
+    """Remove old versions of an ARCHIVE, and the files that only they use. It is safe to run while others write.
 
-    The newest version stays. With both options, a version is removed if both let it. Nothing is removed if a version
-    cannot be read: `swsdask verify` says why. `swsdask show --versions` lists the versions.
+    The newest version stays. With both options, a version is removed only if it is neither among the N newest nor
+    younger than DAYS. Nothing is removed if a version cannot be read: `swsdask verify` says why.
+    `swsdask show --versions` lists the versions.
     """
     import swsdask as sws
     from swsdask.model.errors import counted

@@ -57,11 +57,11 @@ def validate(
 ) -> None:
     """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
 
-    If one folder among them holds a reference, the runs' queries and documents must be its own, as with --reference;
-    unless the settings of the scoring that it is for let unknown ones be, such as --set unknown_queries=drop.
+    If one folder among them holds a reference, the runs may only contain its queries and documents, as with
+    --reference, unless the settings allow unknown ones, such as --set unknown_queries=drop.
 
-    With --phones and --words (and what else is of the corpus) the files of a corpus are checked against each other, and
-    class files against them, as `swsdask discover` would by the same --definition.
+    With --phones and --words (and --split, --folds, --within or --speakers) the files of a corpus are checked against
+    each other, and class files against them, as `swsdask discover` would by the same --definition.
 
     Exit code 0: all well; 2: problems, which go to stderr. As csv or json they go to stdout, a record for each.
     """
@@ -185,15 +185,15 @@ def calibrate(
     encoded: EncodingOptions,
     engine: EngineOptions,
 ) -> None:
-    """Fit on a development evaluation how a RUN's scores become log-likelihood ratios, and apply that to other runs.
+    """Fit a map from a RUN's scores to log-likelihood ratios on a development evaluation, or apply it to other runs.
 
-    Fitting writes a small TOML file and reports the gain. Where gamma would not be a positive number (scores that
-    fall, that hold no information, or that keep targets and others wholly apart) nothing is written.
+    Fitting writes a small TOML file and reports the gain. Nothing is written if gamma is not positive and finite:
+    scores decrease with confidence, are uninformative, or separate the classes perfectly.
 
     Applying writes each RUN in its own format and compression, under its name (Kaldi's results, CTMs and TREC runs
     become tables); a table in text keeps its columns, quotes and times as they are. Scores and declared minimum and
-    maximum scores are mapped. Decisions are made anew: YES at or above the Bayes threshold of the evaluation that was
-    fitted on, or of the operating point that --preset, --settings or --set gives; --keep-decisions leaves them. Trials
+    maximum scores are mapped. Decisions are recomputed: YES at or above the Bayes threshold of the evaluation used for
+    fitting, or of the operating point set by --preset, --settings or --set; --keep-decisions keeps the old ones. Trials
     that a run does not give are imputed its least score, which is mapped with the others; where the setting `impute` is
     a number, score the new run with the mapped number, which is printed.
     """

@@ -116,11 +116,10 @@ _WORST_FIRST = (2, 4, 3, REFUSED)
 def nightly(
     file: str | None, example: bool, only: str | None, dry_run: bool, log_format: str, quiet: bool, verbose: bool
 ) -> None:
-    """Do a night of the evaluations in FILE: ingest the runs that are new, score what is new, publish the board.
+    """Run one nightly update of the evaluations in FILE: ingest new runs, score them, publish the board.
 
-    FILE is a path or URL; relative paths in it begin in its folder.
-    A run with problems is refused and stops no other. A night that was cut off is done again by the next call, to the
-    same bytes; a night without news changes nothing.
+    FILE is a path or URL; relative paths in it begin in its folder. A run with problems is refused and stops no other.
+    The next call repeats an interrupted update and writes identical files. If nothing is new, nothing changes.
 
     Exit codes: 0 fine, 2 bad settings, a reference, inbox or archive that cannot be read; 3 a gate failed; 4 the
     cluster failed; 5 some runs were refused.
@@ -176,7 +175,7 @@ def nightly(
 @click.option("--condition", metavar="NAME", default="all", show_default=True, help="The condition.")
 @records_format_option
 def history(archive: str, system: str | None, measure: str | None, condition: str, form: str) -> None:
-    """Print the numbers of an ARCHIVE night by night: of all systems a line each, of one SYSTEM a table and a plot.
+    """Print the numbers of an ARCHIVE night by night: one line per system, or a table and a plot of one SYSTEM.
 
     As csv or json it is a record for every night and system.
     """

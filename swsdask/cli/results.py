@@ -196,8 +196,8 @@ def errors(
 ) -> None:
     """List the queries that cost each system most: P_miss + beta P_fa of the query.
 
-    REFERENCE and RUNs are those of `swsdask score`. Each query has its highest false alarms, the queries that really
-    occur there, and its missed targets; --out writes them as files to listen by.
+    REFERENCE and RUNs are those of `swsdask score`. For each query, list its highest-scoring false alarms, the queries
+    that occur there, and its missed targets; --out writes them as files to listen by.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
@@ -275,8 +275,8 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
     """Compare the rankings of systems under each pair of measures, from RESULTS, which `swsdask score --out` wrote.
 
     Kendall's tau-b is 1 where two measures rank systems alike and -1 where one reverses the other; tau_AP weighs the
-    top of the ranking. Without --measures the requested ones, or, where all were, those that weigh misses
-    against false alarms.
+    top of the ranking. --measures defaults to the measures requested when scoring or, if all were, to those that weigh
+    misses against false alarms.
     """
     from swsdask.comparison.rank_correlation import rank_correlation
     from swsdask.model.tables import records_as

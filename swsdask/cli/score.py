@@ -211,8 +211,8 @@ def discover(
     A class file has blocks "Class N", then lines "file onset offset", each block ended by an empty line. Measures are
     NED, coverage, and precision, recall and F-score of matching, grouping, type, token and boundary.
 
-    Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE, by the
-    --definition and in the --n-folds that were given first unless others are.
+    Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE. --definition
+    and --n-folds default to those of the first --ingest.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress

@@ -120,9 +120,7 @@ def rank_correlation(result: Result, measures: Iterable[str] | None = None, cond
     values = conditions[condition]
     systems = _systems(values)
     if len(systems) < 2:
-        raise SettingsError(
-            f"Rankings are of two or more systems; here is {', '.join(systems)}. Score others beside it."
-        )
+        raise SettingsError(f"Rank correlation needs at least two systems; the result has only {', '.join(systems)}.")
     chosen = _default(result, values) if measures is None else _chosen(list(measures), list(values))
     if len(chosen) < 2:
         one, there = (", ".join(names) or "none" for names in (chosen, measures_of_merit(list(values))))

@@ -136,11 +136,11 @@ class AveragePrecisionSettings(BaseModel):
     score_order : {"number", "text"}
         Whether scores are compared as numbers, or as the characters of their shortest decimal form.
     duplicates : {"as-trials", "ignore", "false-positive", "first"}
-        What several detections of one event are.
+        How several detections of one event are treated.
     ranks : tuple of int
         The ranks K of precision_at_rank@K, recall_at_rank@K, success_at_rank@K and ap_at_rank@K.
     recall_rounding : {"exact", "trec_eval", "nearest"}
-        The number of hits with which a recall is reached.
+        How the number of hits that reaches a recall is rounded.
     addition : {"exact", "running"}
         Whether terms and numbers of queries are added exactly, or one after the other in double precision.
     recalls : tuple of float
@@ -152,8 +152,8 @@ class AveragePrecisionSettings(BaseModel):
     multiples : tuple of float
         The multiples M of the number of relevant documents, of precision_at_relevant@M.
     highest_grade : int
-        The grade of a document that satisfies every reader but one in 2^grade, in err_at_rank@K; higher ones count as
-        this one.
+        The maximum grade G of err_at_rank@K: a document of grade g satisfies a reader with probability (2^g - 1) / 2^G;
+        higher grades count as G.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)

@@ -85,7 +85,7 @@ QUERY_TEXTS = pa.schema(
 
 
 class Note(NamedTuple):
-    """A sentence about one system, and the same without its numbers: what systems that share it have in common.
+    """A note on one system, and a summary without its numbers, by which equal notes of several systems are merged.
 
     A summary with a `number` has `{}` in its place: of many systems the line says the sum.
     """

@@ -42,7 +42,7 @@ class _Settings(BaseModel):
     def _no_switch_is_a_number(cls, value: Any, about: ValidationInfo) -> Any:
         """Refuse true and false where they would be taken for 1 and 0."""
         if isinstance(value, bool) and cls.model_fields[about.field_name or ""].annotation is not bool:
-            raise ValueError("expected no truth value")
+            raise ValueError("expected neither true nor false")
         return value
 
 
@@ -174,7 +174,8 @@ class EvaluationSettings(_Settings):
     objective : {"nist", "score"}
         What the alignment maximises: the pairs and then NIST's weights, or the pairs and then the sum of scores.
     score_scale : {"group", "run"}
-        The range by which "nist" scales scores: that of the query and document, or that of the run.
+        The range by which "nist" scales scores, unless the run declares one: that of the query, document and channel,
+        or that of the run.
     outside : {"drop", "false_alarm", "error"}
         How detections outside the evaluated excerpts are treated.
     unknown_documents : {"error", "outside"}
@@ -252,13 +253,15 @@ class EvaluationSettings(_Settings):
     def _of_document_trials(self) -> Self:
         if self.trials != "document":
             if self.compat == "mediaeval":
-                raise ValueError('compat = "mediaeval" goes with trials = "document": its tool knows no others')
+                raise ValueError('compat = "mediaeval" requires trials = "document": its tool knows no others')
             if self.impute == "error":
-                raise ValueError('impute = "error" goes with trials = "document": no run lists all others')
+                raise ValueError(
+                    'impute = "error" requires trials = "document": only document trials can be complete in a run'
+                )
         if self.trials == "virtual" and self.average_precision.duplicates == "first":
             raise ValueError(
-                'average_precision.duplicates = "first" goes with trials = "segment" or "document": which of several '
-                "detections an occurrence has is said by the alignment"
+                'average_precision.duplicates = "first" requires trials = "segment" or "document": for occurrences the '
+                "alignment selects the detection"
             )
         return self
 
@@ -274,8 +277,8 @@ class EngineSettings(_Settings):
     workers : int, optional
         How many workers there are. Default: one for each core.
     rows_per_task : int
-        The most rows of a task, which bounds the memory of a worker. Tasks of more than 16 workers are larger in
-        proportion, so that the scheduler serves all of them.
+        The maximum number of rows of a task, which bounds the memory of a worker. With more than 16 workers it is
+        multiplied by workers / 16, so that the scheduler serves all of them.
     fan_in : int
         How many partial statistics are merged at a time.
     """

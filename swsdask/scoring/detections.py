@@ -30,15 +30,16 @@ from swsdask.statistics.counts import NO, NONE, YES, Counts, stretches
 from swsdask.statistics.statistic import OfDetections, Statistic
 
 TASKS_PER_WORKER = 8
-"""A full group has rows for so many tasks of `rows_per_task` per worker: few workers wait while a round ends."""
+"""The number of tasks of `rows_per_task` per worker in a full group: few workers wait while a round ends."""
 
 FEW_ROWS = 1_000_000
 """No task is made smaller than this so that workers end together: counting so many rows takes several times as long as
 Dask needs for a task."""
 
 SERVED = 16
-"""So many workers Dask's scheduler serves with tasks of these sizes. Tasks of more workers are larger in proportion: by
-the model in tests/bench/simulate_cluster.py even 100 workers would wait for the scheduler most of the time."""
+"""The maximum number of workers that Dask's scheduler keeps busy with tasks of these sizes. Tasks of more workers are
+larger in proportion: by the model in tests/bench/simulate_cluster.py even 100 workers would wait for the scheduler most
+of the time."""
 
 ROWS_PER_CELL = 500_000
 """The maximum size of a cell: a row group, which is read without a copy, into memory that was just released."""

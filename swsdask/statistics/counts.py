@@ -173,7 +173,7 @@ class Counts:
         )
 
     def drawn(self, times: I64) -> Self:
-        """The counts with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The counts of a resample, see `Drawable.drawn`."""
         there = times > 0
         return type(self)(
             mapped=np.tensordot(self.mapped, times, axes=(1, 0))[:, np.newaxis],

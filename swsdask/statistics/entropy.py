@@ -64,7 +64,7 @@ class ExactSums:
         return self.carried(first, digits)
 
     def drawn(self, times: I64) -> Self:
-        """The sums with each group so many times, int64 [n_groups]; all in one group."""
+        """The sums of a resample, see `Drawable.drawn`."""
         digits = np.zeros((len(self.digits), 1, self.digits.shape[2] + 1), np.int64)
         digits[:, 0, :-1] = np.tensordot(self.digits.astype(np.int64), times, axes=(1, 0))
         return self.carried(self.first, digits)
@@ -134,7 +134,7 @@ class Entropy:
         return type(self)(self.costs.merge(other.costs))
 
     def drawn(self, times: I64) -> Self:
-        """The costs with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The costs of a resample, see `Drawable.drawn`."""
         return type(self)(self.costs.drawn(times))
 
 

@@ -63,7 +63,7 @@ class Hits:
         )
 
     def drawn(self, times: I64) -> Self:
-        """The hits with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The hits of a resample, see `Drawable.drawn`."""
         row = np.repeat(np.arange(len(self)), times[self.group])
         return type(self)(self.score[row], self.query[row], np.zeros(len(row), np.int16))
 
@@ -238,7 +238,7 @@ class AtBayes:
         return type(self)(self.counts + other.counts)
 
     def drawn(self, times: I64) -> Self:
-        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The trials of a resample, see `Drawable.drawn`."""
         return type(self)((self.counts @ times)[:, np.newaxis])
 
 
@@ -285,5 +285,5 @@ class QueryLadder:
         return type(self)(self.rungs, self.offsets, self.counts + other.counts)
 
     def drawn(self, times: I64) -> Self:
-        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The trials of a resample, see `Drawable.drawn`."""
         return type(self)(self.rungs, self.offsets, (self.counts @ times)[:, np.newaxis])

@@ -90,7 +90,7 @@ class Onsets(OfDetections):
         return np.ones(len(self), np.int64)
 
     def drawn(self, times: I64) -> DrawnOnsets:
-        """The points with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The points of a resample, see `Drawable.drawn`."""
         columns = vars(self) | {"group": np.zeros(len(self), np.int16)}
         return DrawnOnsets(**columns, copies=times[self.group])
 
@@ -161,7 +161,7 @@ class PointsBefore(OfDetections):
         return type(self)(self.counts + other.counts)
 
     def drawn(self, times: I64) -> Self:
-        """The points with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The points of a resample, see `Drawable.drawn`."""
         return type(self)((self.counts @ times)[:, np.newaxis])
 
 

@@ -104,7 +104,7 @@ class QueryRanks(_Ranked):
         )
 
     def drawn(self, times: I64) -> Self:
-        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The trials of a resample, see `Drawable.drawn`."""
         counts, tied = ((column @ times)[:, np.newaxis] for column in (self.counts, self.tied))
         return type(self)(self.rungs, self.offsets, counts, tied)
 
@@ -176,7 +176,7 @@ class EventHits(OfEvents):
         return type(self)(self.hits.merge(other.hits), self.further + other.further)
 
     def drawn(self, times: I64) -> Self:
-        """The events with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The events of a resample, see `Drawable.drawn`."""
         return type(self)(self.hits.drawn(times), self.further)
 
 
@@ -276,7 +276,7 @@ class HitPlaces(OfPlaces):
         return self._sorted(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     def drawn(self, times: I64) -> Self:
-        """The hits with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The hits of a resample, see `Drawable.drawn`."""
         row = np.repeat(np.arange(len(self.group)), times[self.group])
         columns = {each.name: getattr(self, each.name)[row] for each in fields(self)}
         return type(self)(**{**columns, "group": np.zeros(len(row), np.int16)})
@@ -405,7 +405,7 @@ class TiedRanks(OfPlaces):
         return type(self)(self.keys, self.own + other.own, self.pooled + other.pooled)
 
     def drawn(self, times: I64) -> Self:
-        """The false alarms with each group of documents so many times, int64 [n_groups]; all in one group.
+        """The false alarms of a resample, see `Drawable.drawn`.
 
         Those of all queries do not keep documents apart: there is no layer of them (`StratumTies` has them).
         """

@@ -63,7 +63,7 @@ class StratumLadder:
         return type(self)(self.rungs, *_added(self, other))
 
     def drawn(self, times: I64) -> Self:
-        """The trials with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The trials of a resample, see `Drawable.drawn`."""
         return type(self)(self.rungs, *_drawn(self, len(self.rungs), times))
 
 
@@ -142,7 +142,7 @@ class StratumTies(OfPlaces):
         return type(self)(self.keys, *_added(self, other))
 
     def drawn(self, times: I64) -> Self:
-        """The false alarms with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The false alarms of a resample, see `Drawable.drawn`."""
         return type(self)(self.keys, *_drawn(self, len(self.keys.pooled), times))
 
 
@@ -202,7 +202,7 @@ class StratumMoments:
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
     def drawn(self, times: I64) -> Self:
-        """The moments with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The moments of a resample, see `Drawable.drawn`."""
         query, group = np.divmod(self.bins.layer, len(times))
         return type(self)(self.zoom, self.bins.weighed(query, times[group]))
 
@@ -266,7 +266,7 @@ class NontargetEnds:
         return type(self)(lowest, highest, n_lowest, n_highest)
 
     def drawn(self, times: I64) -> Self:
-        """The ends with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The ends of a resample, see `Drawable.drawn`."""
         there = times > 0
         lowest = self.lowest[:, there].min(axis=1, initial=np.inf, keepdims=True)
         highest = self.highest[:, there].max(axis=1, initial=-np.inf, keepdims=True)

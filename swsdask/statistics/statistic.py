@@ -80,7 +80,7 @@ class Drawable(Protocol):
     """A statistic with parts by group of documents, so that documents can be drawn again (`measures.resampling`)."""
 
     def drawn(self, times: I64) -> Self:
-        """The statistic with each group of documents so many times, int64 [n_groups]; all in one group."""
+        """The statistic of a resample, in one group: each group counts `times` times, int64 [n_groups]."""
         ...
 
 

@@ -229,7 +229,7 @@ def test_an_operating_point_from_data_needs_data(swsdask: Call, files: Files) ->
 
 def test_help_says_what_happens_to_decisions(swsdask: Call) -> None:
     said = " ".join(swsdask("calibrate", "--help").out.split())
-    assert "Decisions are made anew" in said
+    assert "Decisions are recomputed" in said
     assert "impute" in said
 
 

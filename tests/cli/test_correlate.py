@@ -82,7 +82,7 @@ def test_scores_of_three_runs(swsdask: Callable[..., Outcome], files: Files, tmp
     ended = swsdask("correlate", tmp_path / "one")
     assert (ended.code, ended.err) == (
         2,
-        "swsdask: Rankings are of two or more systems; here is first. Score others beside it.\n",
+        "swsdask: Rank correlation needs at least two systems; the result has only first.\n",
     )
 
 

@@ -115,7 +115,7 @@ def test_the_command(swsdask: Callable[..., Outcome], result: sws.Result, tmp_pa
         (lambda result: result.plot_ece(cost="dcf"), "no cost 'dcf': there are ece and ape"),
         (lambda result: result.plot_leaderboard("map"), "map was not scored over all queries"),
         (lambda result: sws.plot(result, "a.svg", "roc"), "no figure 'roc': there are det"),
-        (lambda result: sws.plot(result, "a.svg", measure="mtwv"), "drawn as a leaderboard"),
+        (lambda result: sws.plot(result, "a.svg", measure="mtwv"), "measure requires kind"),
     ],
 )
 def test_messages(result: sws.Result, draw: Callable[[sws.Result], object], message: str) -> None:

@@ -393,7 +393,7 @@ def test_tables_and_files_of_a_reference_do_not_mix(files: Files) -> None:
         sws.open(documents=DOCUMENTS)
     with pytest.raises(sws.SettingsError, match="occurrences need documents, a table of document and duration"):
         sws.open(occurrences=OCCURRENCES)
-    with pytest.raises(sws.SettingsError, match="give no files of one beside them"):
+    with pytest.raises(sws.SettingsError, match="remove the other reference arguments"):
         sws.open(files.reference, documents=DOCUMENTS, occurrences=OCCURRENCES)
     with pytest.raises(sws.SettingsError, match="queries in memory"):
         sws.open(ecf="x", rttm="y", queries=QUERIES)

@@ -117,7 +117,7 @@ def test_what_cannot_be_compared(measures: list[str] | None, condition: str, mes
 
 
 def test_one_system_has_no_ranking() -> None:
-    with pytest.raises(SettingsError, match="two or more systems; here is a"):
+    with pytest.raises(SettingsError, match="at least two systems; the result has only a"):
         rank_correlation(of_numbers({"atwv": [0.1], "mtwv": [0.2]}))
 
 

@@ -181,13 +181,13 @@ def test_compat_mediaeval_refuses_missing_trials_unless_their_score_is_given() -
 
 @pytest.mark.parametrize("explicit", [{"compat": "mediaeval", "impute": "min"}, {"impute": "error"}])
 def test_missing_trials_are_an_error_among_document_trials_only(explicit: dict[str, str]) -> None:
-    with pytest.raises(SettingsError, match=r'^setting evaluation: .* goes with trials = "document"'):
+    with pytest.raises(SettingsError, match=r'^setting evaluation: .* requires trials = "document"'):
         build_settings(load_preset("sws2013"), None, {"evaluation": explicit})
 
 
 def test_the_first_of_several_detections_is_for_trials_that_have_several() -> None:
     first = {"evaluation": {"average_precision": {"duplicates": "first"}}}
-    with pytest.raises(SettingsError, match=r'^setting evaluation: average_precision\.duplicates = "first" goes with'):
+    with pytest.raises(SettingsError, match=r'^setting evaluation: average_precision\.duplicates = "first" requires'):
         build_settings(load_preset("sws2013"), None, first)
     assert build_settings(load_preset("quesst2014"), None, first).evaluation.average_precision.duplicates == "first"
 
@@ -244,6 +244,6 @@ def test_the_presets_whose_values_the_settings_have() -> None:
 
 def test_true_is_no_number() -> None:
     for wrong in ({"tolerance_s": True}, {"operating_point": {"beta": False}}):
-        with pytest.raises(SettingsError, match="expected no truth value"):
+        with pytest.raises(SettingsError, match="expected neither true nor false"):
             build_settings(explicit={"evaluation": wrong})
     assert build_settings(explicit={"evaluation": {"nonnegative_gamma": True}}).evaluation.nonnegative_gamma

@@ -159,7 +159,7 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise FormatError("each key once", f"{shown(twice)} twice", "Which value counts? Leave one out.")
+        raise FormatError("each key once", f"{shown(twice)} twice", "Remove one of the two.")
     return found
 
 
