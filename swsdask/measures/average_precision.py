@@ -49,7 +49,7 @@ Settings, in `[evaluation.average_precision]`:
   after the other in double precision, from the first rank and in the order of the query list ("running"; trec_eval,
   with topics by id), which decides a decimal that would be a half.
 - `missing`: queries without trials count as AP = 0 ("zero", default; `trec_eval -c` and ir_measures, with
-  no_relevant = "zero") or are left out ("skip"; trec_eval).
+  no_relevant = "zero") or are left out and have no numbers ("skip"; trec_eval).
 
 Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst2014,trec`): simplekwseval,
 kws-assessment, trec, trec10, sklearn, kwseval. Several detections of one event: KWSEval's rule is that of its trials;
@@ -139,12 +139,14 @@ class RankedQueries:
     """The queries of a condition that averages of rankings count: bool [n_queries].
 
     `ranked` have targets and are averaged; `as_zero` and `as_nan` have none and count so; the others are left out.
+    Of these, the `skipped` have no numbers by query either, for an average would not be that of the numbers.
     """
 
     population: Population
     ranked: Bool
     as_zero: Bool
     as_nan: Bool
+    skipped: Bool
     n_no_relevant: int
     n_missing: int
     addition: Addition
@@ -181,7 +183,7 @@ class RankedQueries:
 
     def counts_by_query(self, columns: Mapping[str, F64 | I64]) -> Values:
         """Return `by_query` of numbers that queries have whether they count as zero or not."""
-        listed = np.flatnonzero(self.population.queries | self.averaged)
+        listed = np.flatnonzero(self.population.queries & ~self.skipped | self.averaged)
         numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
         return Values(self.population.condition.name, listed, numbers)
 
@@ -210,6 +212,7 @@ def ranked_queries(scored: Scored, population: Population, level: int) -> Ranked
         ranked=all_queries & relevant & ~skipped,
         as_zero=as_zero,
         as_nan=as_nan,
+        skipped=skipped,
         n_no_relevant=int((without & ~as_zero & ~as_nan & ~missing).sum()),
         n_missing=int(missing.sum()),
         addition=options.addition,

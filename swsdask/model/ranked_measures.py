@@ -128,7 +128,7 @@ class AveragePrecisionSettings(BaseModel):
     no_relevant : {"exclude", "zero", "zero-if-retrieved", "nan"}
         How MAP counts queries without targets.
     missing : {"zero", "skip"}
-        Whether queries without trials count as AP = 0 or are left out.
+        Whether queries without trials count as AP = 0, or are left out and have no numbers.
     score_dtype : {"float64", "float32"}
         The precision to which scores are rounded before they are compared.
     score_floor : float, optional

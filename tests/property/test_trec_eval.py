@@ -106,6 +106,8 @@ def test_the_numbers_of_trec_eval(judged: Judged, ranked: Ranked, every_topic: b
     found = {(row["query"], row["measure"]): row["value"] for row in result.table.to_pylist()}
     averaged = len(judged) if every_topic else len(judged.keys() & ranked.keys())
     assert found[None, "map_n_averaged"] == averaged
+    if not every_topic:
+        assert {topic for topic, measure in found if topic and measure == "ndcg"} == judged.keys() & ranked.keys()
     same_as_trec_eval(judged, ranked, found, averaged)
 
 

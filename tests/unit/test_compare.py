@@ -163,6 +163,7 @@ def test_otwv_of_a_replicate_under_compat_kwseval_has_the_highest_score_of_the_q
         (2, {"trials": "segment", "average_precision": {"duplicates": "false-positive", "ties": "best"}}, ""),
         (2, {"trials": "document", "average_precision": {"ties": "document-descending"}}, ""),
         (2, {"average_precision": {"ties": "input", "score_floor": 2.0}}, ""),
+        (2, {"average_precision": {"missing": "skip"}}, ""),
         (2, {"trials": "document", "average_precision": {"ties": "input", "score_floor": 2.0}}, ""),
     ],
 )
@@ -602,6 +603,28 @@ def test_measures_that_are_not_named_are_those_that_any_system_has(tmp_path: Pat
     ranked = {name: {q: {"d": 2.0, "e": 1.0 + n} for q in "qrs"} for n, name in enumerate("ab")}
     found = sws.compare(judged, runs=ranked, replicates=20)
     assert [*found.intervals["measure"].unique()] == ["map", "ndcg", "r_precision", "bpref", "reciprocal_rank"]
+
+
+@pytest.mark.parametrize("preset", ["trec", "trec10"])
+def test_topics_that_a_run_lacks_have_no_numbers_and_pairs_are_compared_over_the_others(preset: str) -> None:
+    topics = [f"t{number}" for number in range(8)]
+    judged = sws.open(qrels={topic: {"d": 1, "e": 0} for topic in topics}, preset=preset)
+    runs = {
+        "whole": {topic: {"d": 2.0, "e": 1.0} for topic in topics},
+        "lacking": {topic: {"d": 1.0, "e": 2.0} for topic in topics[:-1]},
+        "of one": {"t7": {"d": 1.0}},
+    }
+    measures = ["map", "ap", "ndcg", "P@5", "n_relevant"]
+    scores = sws.score(judged, measures, runs=runs).scores
+    of_lacking = scores[(scores["system"] == "lacking") & scores["query"].notna()]
+    assert {*of_lacking["query"]} == {*topics[:-1]}
+    found = sws.compare(judged, ["map", "ndcg", "P@5"], runs=runs, replicates=50)
+    differences = found.differences.set_index(["measure", "a", "b"])["difference"]
+    assert differences["map", "lacking", "whole"] == pytest.approx(0.5 - 1.0)
+    assert differences["precision_at_rank@5", "of one", "whole"] == 0
+    assert math.isnan(differences["map", "lacking", "of one"])
+    note = "all, map: 1 query left out of lacking and whole: the measure counts them for only one of the two, and 7"
+    assert any(each.startswith(note) for each in found.notes)
 
 
 def test_results_without_the_parts_of_an_average_say_so(files: Path) -> None:

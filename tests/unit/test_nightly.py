@@ -530,6 +530,23 @@ def test_judgments_are_a_reference_whose_collection_grows(
         run_night(asked, DAY)
 
 
+def test_a_run_that_lacks_a_topic_is_compared_over_the_others(tmp_path: Path) -> None:
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "judged.qrels").write_text("".join(f"{topic} 0 d 1\n" for topic in range(4)))
+    (tmp_path / "nightly.toml").write_text(
+        '[[evaluation]]\nname = "n"\nqrels = "judged.qrels"\narchive = "archive"\nout = "board"\ninbox = ["inbox"]\n'
+        'preset = "trec"\nmeasures = ["map"]\nbaseline = "best"\n'
+    )
+    (asked,) = load_nightly(tmp_path / "nightly.toml").evaluation
+    for system, n_topics in (("whole", 4), ("partial", 3)):
+        lines = "".join(f"{topic} Q0 d 1 0.9 {system}\n" for topic in range(n_topics))
+        (tmp_path / f"inbox/{system}.txt").write_text(lines)
+        record = run_night(asked, DAY).record
+    assert record is not None
+    (move,) = record.moves
+    assert (move.system, move.baseline, move.p) == ("partial", "whole (night 1)", 1.0)
+
+
 def test_a_lexicon_belongs_to_the_reference(three_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lexicon = three_nights / "lexicon.txt"
     lexicon.write_text("word W ER D\n")

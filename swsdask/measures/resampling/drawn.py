@@ -241,7 +241,7 @@ def drawn_system(
 
 
 def _columns(scored: Scored, population: Population, names: set[str]) -> dict[str, F64]:
-    """The numbers by query of some measures, in the order of the queries' ids."""
+    """The numbers by query of some measures, in the order of the queries' ids, NaN where a query has none."""
     queries = drawn_queries(scored, population)
     numbers = [values for family in select(sorted(names - {"ap"})) for values in family.values(scored)]
     if "ap" in names:  # not from its family, which ranks all trials as well
@@ -250,6 +250,8 @@ def _columns(scored: Scored, population: Population, names: set[str]) -> dict[st
     columns: dict[str, F64] = {}
     for values in numbers:
         if values.queries is not None:
-            at = np.searchsorted(values.queries, queries)
-            columns |= {name: column[at] for name, column in values.columns.items() if name in names}
+            for name in names & values.columns.keys():
+                column = np.full(scored.reference.n_queries, np.nan)
+                column[values.queries] = values.columns[name]
+                columns[name] = column[queries]
     return columns
