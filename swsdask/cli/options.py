@@ -95,10 +95,11 @@ TEXTS = ("key", "secret", "token", "account_key", "account_name", "sas_token", "
 """Storage options that are text whatever they look like."""
 
 
-def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
-    """RUNs as they are given, or, where they are NAME=FILE, each file by its name. What is there is no NAME=FILE.
+def given_runs(given: Sequence[str], held: Sequence[str] = ()) -> list[str] | dict[str, str]:
+    """RUNs as they are given, or, where they are NAME=FILE, each file by its name.
 
-    Pipes are read. Raises `click.UsageError` where only some are named, or two by one name.
+    What is there is no NAME=FILE, nor is a system that an archive has, of those `held`. Pipes are read. Raises
+    `click.UsageError` where only some are named, or two by one name.
     """
     from swsdask.model.units import id_fault
     from swsdask.places.reading import readable
@@ -106,7 +107,8 @@ def given_runs(given: Sequence[str]) -> list[str] | dict[str, str]:
     named: dict[str, str] = {}
     for each in given:
         name, equals, file = each.partition("=")
-        if equals and file and not id_fault(name) and not os.path.exists(each) and not glob(each):
+        there = each in held or os.path.exists(each) or glob(each)
+        if equals and file and not id_fault(name) and not there:
             if name in named:
                 raise click.UsageError(f"{name} names two RUNs: {named[name]} and {file}. Give each its own name.")
             named[name] = readable(file)
@@ -456,7 +458,8 @@ def open_evaluation(
     """The evaluation that a command's options describe, and its RUNs; none: those of the archive."""
     import swsdask as sws
 
-    return sws.open(where, **reference.files(), **chosen.arguments(engine), verify=verify), given_runs(runs)
+    evaluation = sws.open(where, **reference.files(), **chosen.arguments(engine), verify=verify)
+    return evaluation, given_runs(runs, evaluation.systems)
 
 
 def explicit_settings(

@@ -272,6 +272,20 @@ def test_runs_are_named_all_or_none(
     assert told in swsdask("ingest", files.folder / "archive", files.reference, *runs).err
 
 
+def test_a_system_of_an_archive_may_be_named_like_a_file_with_its_name(swsdask: Call, files: Files) -> None:
+    runs = [files.folder / f"{number}.tsv" for number in (1, 2)]
+    for number, run in enumerate(runs, 1):
+        assert swsdask("convert", files.run, run, "--system", f"lr=0.0{number}").code == 0
+    archive = files.folder / "archive"
+    assert swsdask("ingest", archive, files.reference, *runs, files.run).code == 0
+    scored = swsdask("score", archive, "lr=0.01", "--measures", "atwv")
+    assert (scored.code, "lr=0.01" in scored.out, "lr=0.02" in scored.out) == (0, True, False), scored.err
+    assert swsdask("errors", archive, "lr=0.01").code == 0
+    for other in ("lr=0.02", "first"):
+        compared = swsdask("compare", archive, "lr=0.01", other, "--measures", "stwv", "--replicates", "20")
+        assert compared.code == 0, compared.err
+
+
 def test_a_run_is_ingested_under_the_name_it_is_given(swsdask: Call, files: Files) -> None:
     outcome = swsdask("ingest", files.folder / "archive", files.reference, "--run", f"mine={files.run}")
     assert "  mine: 4 detections\n" in outcome.out, outcome.err
