@@ -313,6 +313,9 @@ def validate(
     within: Location | None = None,
     speakers: Location | None = None,
     definition: Definition = "document",
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
+    segments: Location | None = None,
     preset: str | None = None,
     compat: str | None = None,
     settings: Mapping[str, object] | None = None,
@@ -330,6 +333,8 @@ def validate(
         The files of a corpus, see `discover`. They are checked against each other, and class files against them.
     definition : {"document", "tde2015", "tdev2"}, default "document"
         The definition by which the files of a corpus are checked.
+    frame_shift, negate_scores, segments : optional
+        How runs are encoded, as for `score`.
     preset, compat, settings : optional
         As for `open`. They say whether unknown queries and documents of runs are problems, or are counted, and whether
         detections outside the excerpts and trials that a run has twice are.
@@ -346,6 +351,8 @@ def validate(
     SettingsError
         A setting is unknown or malformed, or a corpus lacks `phones` or `words`. Problems of the files are reported,
         not raised.
+    InputError
+        The file of `segments` has problems.
     ClusterError
         The workers cannot be reached, were lost, or do not see a file.
 
@@ -366,8 +373,9 @@ def validate(
     corpus = corpus_files(named) if named else None
     of_folder = find_reference(os.fspath(reference)) if reference else None
     resolved = Layers(load_preset(preset) if preset else None, compat, settings or {}).settings()
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     with working(resolved, executor, 0, None) as workers:
-        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers)
+        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers, encoding)
     faulty = {problem.file for problem in report.problems}
     classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
     if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):

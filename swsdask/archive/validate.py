@@ -43,8 +43,9 @@ from swsdask.formats.reference.table import (
     read_occurrences,
     read_query_table,
 )
+from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.lines import CTM, has_scores
-from swsdask.formats.runs.read import RunFile, read_run
+from swsdask.formats.runs.read import RunFile
 from swsdask.formats.runs.resources import read_resources
 from swsdask.model.errors import InputError, Problem, Problems, counted
 from swsdask.model.resources import Phase, Resources
@@ -82,14 +83,16 @@ def validate(
     corpus: CorpusFiles | None = None,
     settings: EvaluationSettings = _DEFAULTS,
     executor: Executor | None = None,
+    encoding: Encoding = PLAIN,
 ) -> Report:
     """Check files of any format; in a folder, its reference, or else its runs and its files of term discovery.
 
     The files of `reference`, or of a reference among the folders, are checked first. If they have no problems, runs are
     checked against it as scoring under `settings` would: queries and documents that it does not have, detections
     outside the excerpts, and trials that a run has twice are problems, unless the settings let them be; unknown ids are
-    counted then. Each file of `corpus` must have the format of its role. The resources of a run are checked with it.
-    Each file is a task of the `executor`; None: they are checked here. Raises nothing for bad input.
+    counted then. `encoding` has the units of tables of runs. Each file of `corpus` must have the format of its role.
+    The resources of a run are checked with it. Each file is a task of the `executor`; None: they are checked here.
+    Raises nothing for bad input.
     """
     urls = list(urls)
     reference = reference or _only_reference(urls)
@@ -100,16 +103,16 @@ def validate(
         with noted(problems):
             for file, role in _files_of(url, problems).items():
                 files.setdefault(file, role)
-    known = _known(reference, settings) if reference else None
+    rules = _Rules(encoding, _known(reference, settings) if reference else None)
     checked = []
     where = executor or SerialExecutor()
     where.check([file for file in files if os.path.exists(file) and not isinstance(file, Pipe)])
-    for each, own in where.map(_check_alone, files.items(), where.share(known), label=_file_of, name="check"):
+    for each, own in where.map(_check_alone, files.items(), where.share(rules), label=_file_of, name="check"):
         checked.append(each)
         problems.extend(own)
     beside = find_resources([each.file for each in checked if each.format in RUNS], problems)
     others = [file for file in dict.fromkeys(beside.values()) if file not in files]
-    checked += [_check(file, Format.RESOURCES, known, problems) for file in others]
+    checked += [_check(file, Format.RESOURCES, rules, problems) for file in others]
     return Report(tuple(checked), tuple(problems), len(problems))
 
 
@@ -153,6 +156,13 @@ class _Known(NamedTuple):
     settings: EvaluationSettings
 
 
+class _Rules(NamedTuple):
+    """The encoding of runs, and what is known of them; None without a reference."""
+
+    encoding: Encoding
+    known: _Known | None
+
+
 def _known(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | None:
     """Return the ids that a reference defines; None if it has problems, since unknown ids cannot be determined then."""
     problems = Problems()
@@ -179,13 +189,13 @@ def _file_of(item: tuple[str, Format | None]) -> str:
     return item[0]
 
 
-def _check_alone(item: tuple[str, Format | None], known: _Known | None) -> tuple[CheckedFile, Problems]:
+def _check_alone(item: tuple[str, Format | None], rules: _Rules) -> tuple[CheckedFile, Problems]:
     """Check a file, given with its role, and return its problems too."""
     problems = Problems(MOST_PROBLEMS)
-    return _check(*item, known, problems), problems
+    return _check(*item, rules, problems), problems
 
 
-def _check(file: str, role: Format | None, known: _Known | None, problems: Problems) -> CheckedFile:
+def _check(file: str, role: Format | None, rules: _Rules, problems: Problems) -> CheckedFile:
     """Check a file in the format of its `role` or, without one, in the format that it has."""
     found: AnyFormat | None = role
     counts: dict[str, int] = {}
@@ -195,7 +205,7 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
             case Format.ECF:
                 counts = _of_excerpts(read_ecf(file, problems))
             case Format.RTTM:
-                counts = _check_rttm(file, known, problems)
+                counts = _check_rttm(file, rules.known, problems)
             case Format.QUERIES:
                 counts = _check_queries(file, problems)
             case Format.DOCUMENTS:
@@ -216,7 +226,7 @@ def _check(file: str, role: Format | None, known: _Known | None, problems: Probl
             case _ if found in CHECKS:
                 counts = CHECKS[found](file, problems)
             case _:
-                counts = _check_run(file, known, problems)
+                counts = _check_run(RunFile(file, encoding=rules.encoding), rules.known, problems)
     return CheckedFile(file, found, counts)
 
 
@@ -267,12 +277,12 @@ def _check_judgments(file: str, problems: Problems) -> dict[str, int]:
     return counts | {"relevant pairs": len(judged.relevant)}
 
 
-def _check_run(file: str, known: _Known | None, problems: Problems) -> dict[str, int]:
+def _check_run(run: RunFile, known: _Known | None, problems: Problems) -> dict[str, int]:
     rows = rounded = 0
     systems, queries, documents = set[str](), set[str](), set[str]()
-    against = _AgainstReference(file, known) if known else None
+    against = _AgainstReference(run, known) if known else None
     with noted(problems):
-        for piece in against.read(problems) if against else read_run(file, problems):
+        for piece in against.read(problems) if against else run.read(problems):
             rows += len(piece)
             rounded += piece.rounded
             systems.add(piece.header.system)
@@ -300,9 +310,9 @@ class _Seen:
 class _AgainstReference:
     """Checks a file of runs against a reference, as scoring would."""
 
-    def __init__(self, file: str, known: _Known) -> None:
+    def __init__(self, run: RunFile, known: _Known) -> None:
         self.codes, self.settings = known.codes, known.settings
-        self.order = FileOrder((RunFile(file),), known.codes, once=known.settings.compat == "mediaeval")
+        self.order = FileOrder((run,), known.codes, once=known.settings.compat == "mediaeval")
         self.seen: dict[str, _Seen] = {}
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:

@@ -44,6 +44,7 @@ Examples:
     "--reference", metavar="DIRECTORY", help="The runs' queries and documents must be those of this reference."
 )
 @corpus_options
+@encoding_options
 @settings_options
 @engine_options
 @records_format_option
@@ -52,6 +53,7 @@ def validate(
     reference: str | None,
     chosen: SettingsOptions,
     corpus: CorpusOptions,
+    encoded: EncodingOptions,
     engine: EngineOptions,
     form: str,
 ) -> None:
@@ -80,6 +82,7 @@ def validate(
         paths,
         reference,
         **{name: value for name, value in corpus.arguments().items() if value is not None},
+        **encoded.arguments(),
         **chosen.arguments(engine),
     )
     if form != "text":

@@ -161,6 +161,18 @@ def test_utterances_are_placed_in_recordings(swsdask: Call, files: Files, form: 
         assert sws.score(str(archive), ["mtwv", "map"]).table.equals(expected.table)
 
 
+def test_tables_are_validated_as_they_are_scored(swsdask: Call, files: Files) -> None:
+    run = files.write("x.txt", IN_UTTERANCES)
+    how = (*FRAMES, "--segments", files.write("segments", SEGMENTS))
+    assert swsdask("validate", files.reference, run).code == 2
+    told = swsdask("validate", files.reference, run, *how)
+    assert (told.code, told.err) == (0, "")
+    assert told.out.splitlines()[-1] == f"{run}: results in Kaldi's form: 4 rows, 1 system, 2 queries, 2 documents"
+    assert swsdask("validate", run, *how).out == told.out.splitlines()[-1] + "\n"
+    strict = swsdask("validate", files.reference, files.write("x.txt", IN_UTTERANCES + "K2 c-001 1 2 0.5\n"), *how)
+    assert "x.txt:5: expected an utterance of the file of segments; found 'c-001'" in strict.err
+
+
 def test_segments_that_are_none(swsdask: Call, files: Files) -> None:
     run = files.write("x.txt", IN_UTTERANCES + "K2 c-001 1 2 0.5\nK2 c-001 3 4 0.5\n")
     outcome = swsdask("score", files.reference, run, *FRAMES, "--segments", files.write("segments", SEGMENTS))
