@@ -49,6 +49,8 @@ _READ_ONLY = ("http", "https")
 def replacing(place: Location) -> Iterator[IO[bytes]]:
     """Open a file for writing that replaces the one at a place when the context ends without an error.
 
+    A local link stays, and the file that it leads to is replaced.
+
     Parameters
     ----------
     place
@@ -64,6 +66,10 @@ def replacing(place: Location) -> Iterator[IO[bytes]]:
     OSError, InputError
         As `together`.
     """
+    path = local_path(place)
+    if path is not None:
+        _check_replaceable(Path(path))
+        place = os.path.realpath(path) if os.path.islink(path) else place
     folder, name = parted(place)
     with together(folder or ".") as hidden, (hidden / name).open("wb") as file:
         yield file
@@ -87,7 +93,8 @@ def together(folder: Location) -> Iterator[Path]:
     Raises
     ------
     OSError
-        If a local `folder` cannot be written, or a folder has the name of a file that is to be moved.
+        If a local `folder` cannot be written, or a folder, a device or a pipe has the name of a file that is to be
+        moved.
     InputError
         If a store cannot be written.
     """
@@ -264,8 +271,7 @@ def _lock(descriptor: int) -> bool:
 def _move(hidden: Path, folder: Path) -> None:
     names = _files(hidden)
     for name in names:
-        if (folder / name).is_dir():
-            raise IsADirectoryError(f"{folder / name} is a folder, where a file is to be written")
+        _check_replaceable(folder / name)
         sync(hidden / name)
     if MANIFEST in names:
         names = [*(name for name in names if name != MANIFEST), MANIFEST]
@@ -281,6 +287,14 @@ def _move(hidden: Path, folder: Path) -> None:
     except OSError as error:
         said = f"{error.strerror}: the new files are committed and can be read, but a power cut might undo that"
         raise OSError(error.errno, said, str(folder)) from error
+
+
+def _check_replaceable(place: Path) -> None:
+    """Raise `OSError` for what is there and is no file."""
+    if place.is_dir():
+        raise IsADirectoryError(f"{place} is a folder, where a file is to be written")
+    if place.exists() and not place.is_file():
+        raise OSError(f"{place} is a device or a pipe, where a file is to be written")
 
 
 def _listed(folder: Path) -> set[str]:

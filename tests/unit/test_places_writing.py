@@ -213,6 +213,25 @@ def test_a_folder_where_a_file_is_to_be_written(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
+def test_links_are_followed_and_pipes_and_devices_stay(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link").symlink_to("other/target")
+    for content in (b"first", b"second"):
+        with replacing(tmp_path / "link") as file:
+            file.write(content)
+        assert (tmp_path / "other/target").read_bytes() == content
+    assert (tmp_path / "link").is_symlink()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to("/dev/null")
+    for name in ("pipe", "null"):
+        with pytest.raises(OSError, match=f"{name} is a device or a pipe"), replacing(tmp_path / name):
+            pass
+        with pytest.raises(OSError, match=f"{name} is a device or a pipe"), together(tmp_path) as hidden:
+            (hidden / name).touch()
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "null").is_symlink()
+
+
 def test_a_commit_that_the_disk_fails_after_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_outputs(three_systems(), tmp_path)
     new = three_systems(("good", "other", "weak"))
