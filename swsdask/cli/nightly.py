@@ -189,7 +189,8 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     if not past.nights:
         raise SettingsError(f"{archive}: expected a history; found none. `swsdask nightly` makes one.")
     found = past.board()
-    measure = (measure or next(iter(found.by), "")).lower()
+    ranking = [*found.by[:1], *(move.measure for night in past.nights for move in night.record.moves if move.measure)]
+    measure = (measure or next(reversed(ranking), "")).lower()
     rows = past.rows_of(measure, condition)
     if not rows:
         raise SettingsError(

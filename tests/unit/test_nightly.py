@@ -976,6 +976,17 @@ def test_history_in_the_terminal(three_nights: Path, capsys: pytest.CaptureFixtu
     assert lines[0] == "1.0000 ┤   •"
 
 
+def test_history_is_of_the_measure_that_ranks(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = three_nights / "nightly.toml"
+    place.write_text(
+        place.read_text().replace('["atwv", "mtwv"', '["stwv", "atwv", "mtwv"').replace('"stwv", "cn', '"cn')
+    )
+    (asked,) = load_nightly(place).evaluation
+    assert run_night(asked, DAY).record is not None
+    main(["history", str(three_nights / "archive"), "--format", "json"])
+    assert {record["measure"] for record in json.loads(capsys.readouterr().out)} == {"stwv"}
+
+
 def test_nights_that_are_killed_and_nights_of_two_hosts() -> None:
     """A few of those of `make nights`; each is a whole night, so this takes longer than other tests."""
     command = [sys.executable, "-m", "tests.faults.nights", "2", "1"]
