@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,6 +160,17 @@ def test_utterances_are_placed_in_recordings(swsdask: Call, files: Files, form: 
         told = swsdask("ingest", archive, files.reference, "--run", run, *FRAMES, "--segments", segments, *HOW[:2])
         assert told.code == 0, told.err
         assert sws.score(str(archive), ["mtwv", "map"]).table.equals(expected.table)
+
+
+def test_segments_may_be_a_pipe(swsdask: Call, files: Files) -> None:
+    segments, run = files.write("segments", SEGMENTS), files.write("x.txt", IN_UTTERANCES)
+    expected = swsdask("score", files.reference, run, *FRAMES, *HOW, "--segments", segments)
+    end, begin = os.pipe()
+    os.write(begin, SEGMENTS.encode())
+    os.close(begin)
+    found = swsdask("score", files.reference, run, *FRAMES, *HOW, "--segments", f"/dev/fd/{end}")
+    os.close(end)
+    assert (found.code, found.out) == (0, expected.out), found.err
 
 
 def test_tables_are_validated_as_they_are_scored(swsdask: Call, files: Files) -> None:

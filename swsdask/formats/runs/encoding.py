@@ -6,7 +6,6 @@ places utterances in recordings: lines "utterance recording start end", in secon
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +19,7 @@ from swsdask.formats.runs.arrow import Batch
 from swsdask.formats.values import BLANKS, NUMBER, FormatError, shown
 from swsdask.model.errors import Problems, SettingsError
 from swsdask.model.trials import F64
+from swsdask.places.reading import Location, readable
 
 _TIMES = ("start", "duration", "end")
 _DIGITS = 9
@@ -75,11 +75,9 @@ class Encoding:
 PLAIN = Encoding()
 
 
-def read_encoding(
-    frame_shift: float | None, negate_scores: bool, segments: str | os.PathLike[str] | None = None
-) -> Encoding:
+def read_encoding(frame_shift: float | None, negate_scores: bool, segments: Location | None = None) -> Encoding:
     """The encoding that arguments of public functions describe. Raises `InputError` for a faulty file of segments."""
-    return Encoding(frame_shift, negate_scores, None if segments is None else _read_segments(os.fspath(segments)))
+    return Encoding(frame_shift, negate_scores, None if segments is None else _read_segments(readable(segments)))
 
 
 def _read_segments(url: str) -> dict[str, tuple[str, float]]:
