@@ -87,6 +87,7 @@ CALLS = [
     f"ingest {SETTINGS} <archive>>made <paths>@reference <paths>@runs",
     *_on_references("ingest", f"<archive>>made --run {RUN_FILE}"),
     f"validate {SETTINGS} --reference @reference <paths>@runs",
+    f"validate {SEGMENTS} --reference @reference <paths>@uttered.tsv",
     f"validate {FOLDS}",
     f"validate {SPEAKERS} <paths>@corpus/dense.classes",
     "verify --repair @archive <archive>@archive",
