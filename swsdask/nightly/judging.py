@@ -22,7 +22,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import compare, failures
+from swsdask.comparison.compare import Values, compare, failures
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
@@ -73,8 +73,6 @@ def judged(
         for name in dict.fromkeys(wished.values())
         if name not in (None, *both.systems)
     ]
-    for note in notes:
-        LOG.warning(note, extra={"evaluation": job.name})
     wanted = [*due, *(name for name in baselines.values() if name is not None)]
     result = score(
         both,
@@ -91,10 +89,14 @@ def judged(
     by_value = [gate for gate in job.parsed_gates if gate.p_below is None]
     failed = failures(by_value, pairs, values, {})
     p: dict[str, float] = {}
-    if pairs and (found := _tested(job, both, pairs, leading, progress, workers)) is not None:
+    found, untested = _tested(job, both, pairs, values, leading, progress, workers)
+    notes += untested
+    if found is not None:
         failed += found.failures
         of_leading = (row for row in found.difference_table.to_pylist() if row["measure"] == leading)
         p = {row["a"]: row["p_adjusted"] for row in of_leading if row["condition"] == "all"}
+    for note in notes:
+        LOG.warning(note, extra={"evaluation": job.name})
     numbers = values.get(("all", leading), {})
     moves = [
         Move(
@@ -117,23 +119,41 @@ def _tested(
     job: NightlyEvaluation,
     both: Evaluation,
     pairs: Sequence[tuple[str, str]],
+    values: Values,
     leading: str,
     progress: Progress,
     workers: Workers,
-) -> Comparison | None:
+) -> tuple[Comparison | None, list[str]]:
     """All pairs of the night, compared by the leading measure and those of gates with p; None where no test is needed.
 
-    They are compared together: p values are adjusted for all of them.
+    They are compared together: p values are adjusted for all of them. A measure that none of their systems has is left
+    out, and the gates that look at it are noted.
     """
     gates = [gate for gate in job.parsed_gates if gate.p_below is not None]
-    tested = [leading] if leading in (*NAMES, *DEFAULT_MEASURES) else []
-    names, _ = with_points(list(dict.fromkeys([*tested, *(gate.measure for gate in gates)])), EvaluationSettings())
-    if not names:
-        return None
+    failures(gates, (), values, {})  # raises for a condition or a measure that is not scored
+    if not pairs:
+        return None, []
     systems = list(dict.fromkeys(name for pair in pairs for name in pair))
+
+    def is_there(condition: str, measure: str) -> bool:
+        numbers = values.get((condition, measure), {})
+        return any(not math.isnan(numbers.get(system, math.nan)) for system in systems)
+
+    left_out = [gate for gate in gates if not is_there(gate.condition, gate.measure)]
+    gates = [gate for gate in gates if gate not in left_out]
+    notes = [
+        f"gate {gate.text!r}: not tested, and so passed, for no system that was compared has {gate.measure} in the "
+        f"condition {gate.condition}."
+        for gate in left_out
+    ]
+    by_default = leading in (*NAMES, *DEFAULT_MEASURES) and is_there("all", leading)
+    tested = [*([leading] if by_default else []), *(gate.measure for gate in gates)]
+    names, _ = with_points(list(dict.fromkeys(tested)), EvaluationSettings())
+    if not names:
+        return None, notes
     given = given_runs(systems, both.systems)
     _, samples, n_queries, _ = sample_evaluation(both, names, given, job.by, executor=workers(), progress=progress)
-    return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs, executor=workers())
+    return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs, executor=workers()), notes
 
 
 def report_of(

@@ -598,6 +598,44 @@ def test_p_values_are_adjusted_for_all_pairs_of_a_night(three_nights: Path) -> N
     assert p != pairs["p_bootstrap"].to_dict()
 
 
+def without_decisions(run: Path, to: Path) -> None:
+    to.parent.mkdir(exist_ok=True)
+    to.write_text(re.sub(' decision="[A-Z]*"', "", run.read_text()))
+
+
+@pytest.mark.parametrize("gate", ["atwv drops .02", "atwv drops .02 with p < .05"])
+def test_a_replaced_run_without_the_leading_measure_is_not_tested(three_nights: Path, gate: str) -> None:
+    place, runs = three_nights / "nightly.toml", three_nights / "files/runs"
+    place.write_text(place.read_text().replace("atwv drops .02", gate))
+    (asked,) = load_nightly(place).evaluation
+    run = three_nights / "inbox/undecided/run.kwslist.xml"
+    without_decisions(runs / "weak.kwslist.xml", run)
+    run_night(asked, DAY)
+    without_decisions(runs / "middling.kwslist.xml", run)
+    record = run_night(asked, DAY).record
+    assert record is not None
+    (move,) = record.moves
+    assert (move.system, move.reason, move.measure, move.baseline) == (
+        "undecided",
+        REPLACED,
+        "atwv",
+        "undecided (night 4)",
+    )
+    assert [math.isnan(number) for number in (move.value, move.p)] == [True, True]
+    assert record.gates == ()
+    told = f"gate {gate!r}: not tested, and so passed, for no system that was compared has atwv in the condition all."
+    assert (told in record.notes) == ("p <" in gate)
+
+
+def test_a_gate_with_p_on_a_condition_that_is_not_scored_is_told_in_the_first_night(three_nights: Path) -> None:
+    place = three_nights / "nightly.toml"
+    place.write_text(place.read_text().replace("atwv drops .02", "atwv drops .02 in oov=1 with p < .05"))
+    (asked,) = load_nightly(place).evaluation
+    shutil.rmtree(three_nights / "archive")
+    with pytest.raises(SettingsError, match="condition 'oov=1' is unknown"):
+        run_night(asked, DAY)
+
+
 def with_another_score(run: Path) -> None:
     """Write another run of the same size, with the time of the last change of the one that was there."""
     there, text = run.stat(), run.read_text()
