@@ -168,6 +168,21 @@ def family_name(measure: str) -> str:
     return family + at
 
 
+def written_name(name: str) -> str:
+    """The name of a measure beside its numbers; a family such as `twv@` stays.
+
+    Examples
+    --------
+    >>> [written_name(name) for name in ("AP", "P@10", "twv@1", "atwv", "twv@")]
+    ['map', 'precision_at_rank@10', 'twv@1.0', 'atwv', 'twv@']
+    """
+    ours = from_elsewhere(name)
+    family, level, point = parse_name(ours)
+    if family not in POINTS or not point:
+        return ours
+    return at_level(f"{family}{_number(ours, point, family, POINTS[family])!r}", level)
+
+
 def with_points(
     names: Sequence[str] | None, settings: EvaluationSettings
 ) -> tuple[list[str] | None, EvaluationSettings]:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 
 from swsdask.comparison.compare import Gate, parse_gate
+from swsdask.measures.names import written_name
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.layers import TomlTable, conf_directory, settings_of
 from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
@@ -102,9 +103,9 @@ class NightlyEvaluation(BaseModel):
 
     @property
     def scored(self) -> list[str] | None:
-        """The measures that are scored, those of the gates among them; None: all."""
+        """The measures that are scored, those of the gates among them, named as beside their numbers; None: all."""
         gates = (gate.measure for gate in self.parsed_gates)
-        return None if self.measures is None else list(dict.fromkeys((*self.measures, *gates)))
+        return None if self.measures is None else list(dict.fromkeys(map(written_name, (*self.measures, *gates))))
 
     @property
     def reference_places(self) -> dict[str, Any]:

@@ -636,6 +636,25 @@ def test_a_gate_with_p_on_a_condition_that_is_not_scored_is_told_in_the_first_ni
         run_night(asked, DAY)
 
 
+@pytest.mark.parametrize(("named", "measure"), [("MRR", "reciprocal_rank"), ("twv@1", "twv@1.0"), ("AP", "map")])
+def test_measures_may_be_named_as_for_score(three_nights: Path, named: str, measure: str) -> None:
+    place = three_nights / "nightly.toml"
+    own = re.sub("(?m)^(measures|gates) = .*\n", "", place.read_text()).replace('"previous"', '"best"')
+    place.write_text(f"{own}measures = ['{named}']\n")
+    (asked,) = load_nightly(place).evaluation
+    shutil.rmtree(three_nights / "archive")
+    assert run_night(asked, DAY).record is not None
+    past = read_history(Storage(asked.archive))
+    page = board_page(asked, past)
+    numbers = {row["system"]: row["value"] for row in past.rows_of(measure)}
+    best = max(numbers, key=numbers.__getitem__)
+    assert (page.leading, page.measures, page.board.systems[0]) == (measure, (measure,), best)
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert [(move.measure, move.baseline) for move in record.moves] == [(measure, f"{best} (night 1)")]
+
+
 def with_another_score(run: Path) -> None:
     """Write another run of the same size, with the time of the last change of the one that was there."""
     there, text = run.stat(), run.read_text()
