@@ -259,8 +259,9 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
 
 def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str | None) -> list[Gate]:
     from swsdask.comparison.compare import parse_gate
+    from swsdask.measures.names import name_in_gate
 
-    gates = [parse_gate(text) for text in ([texts] if isinstance(texts, str) else texts)]
+    gates = [parse_gate(text, name_in_gate) for text in ([texts] if isinstance(texts, str) else texts)]
     if gates and pair is None and baseline is None:
         raise SettingsError(f"gate {gates[0].text!r}: name two systems, the second as the baseline, or a baseline.")
     return gates

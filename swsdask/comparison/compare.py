@@ -35,7 +35,7 @@ from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Failure, Resampling
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError, counted, listed
-from swsdask.model.measures import TABLE, better
+from swsdask.model.measures import TABLE, better, parse_name
 from swsdask.model.samples import SampleOfQueries
 from swsdask.model.trials import F64
 
@@ -88,15 +88,18 @@ class Gate:
         return -better(self.measure) * difference > self.by + _HAIR * (1 + self.by)
 
 
-def parse_gate(text: str) -> Gate:
-    """A gate from its text. Raises `SettingsError` for one that cannot be read, and names the nearest measure."""
+def parse_gate(text: str, named: Callable[[str], str] = str.lower) -> Gate:
+    """A gate from its text, `named` names its measure as beside its numbers.
+
+    Raises `SettingsError` for one that cannot be read, and names the nearest measure.
+    """
     found = _GATE.fullmatch(text.strip())
     if found is None:
         raise SettingsError(
             f"gate {text!r}: expected MEASURE drops|rises [NUMBER] [in CONDITION] [with p < NUMBER], "
             "such as 'atwv drops .005 with p < .05'."
         )
-    measure = found["measure"].lower()
+    measure = named(found["measure"])
     _check_measure(text, measure)
     verb = _VERBS.get(better(measure))
     if verb is None:
@@ -116,11 +119,11 @@ def parse_gate(text: str) -> Gate:
 def _check_measure(text: str, measure: str) -> None:
     """Raise `SettingsError` unless the table of measures has it; a family such as `twv@` needs a point."""
     known = [row.name for row in (*TABLE, *DISCOVERY)]
-    family, at, point = measure.partition("@")
-    if family + at not in known:
+    family, _, point = parse_name(measure)
+    if family not in known:
         near = difflib.get_close_matches(measure, known, n=1, cutoff=0.0)
         raise SettingsError(f"gate {text!r}: measure {measure!r} is unknown. Nearest: {near[0]}.")
-    if at and not point:
+    if family.endswith("@") and not point:
         raise SettingsError(f"gate {text!r}: expected a point after the @, such as {measure}0.5; found none.")
 
 

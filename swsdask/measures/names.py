@@ -183,6 +183,11 @@ def written_name(name: str) -> str:
     return at_level(f"{family}{_number(ours, point, family, POINTS[family])!r}", level)
 
 
+def name_in_gate(name: str) -> str:
+    """The name beside its numbers of a measure in a gate, where our names may have capitals: `atwv` of `ATWV`."""
+    return written_name(name.lower() if from_elsewhere(name) == name else name)
+
+
 def with_points(
     names: Sequence[str] | None, settings: EvaluationSettings
 ) -> tuple[list[str] | None, EvaluationSettings]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 
 from swsdask.comparison.compare import Gate, parse_gate
-from swsdask.measures.names import written_name
+from swsdask.measures.names import name_in_gate, written_name
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.layers import TomlTable, conf_directory, settings_of
 from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
@@ -79,7 +79,7 @@ class NightlyEvaluation(BaseModel):
     def _can_be_read(cls, gates: tuple[str, ...]) -> tuple[str, ...]:
         for gate in gates:
             try:
-                parse_gate(gate)
+                parse_gate(gate, name_in_gate)
             except SettingsError as error:
                 raise ValueError(str(error).removesuffix(".")) from None
         return gates
@@ -99,7 +99,7 @@ class NightlyEvaluation(BaseModel):
     @property
     def parsed_gates(self) -> tuple[Gate, ...]:
         """The gates."""
-        return tuple(map(parse_gate, self.gates))
+        return tuple(parse_gate(gate, name_in_gate) for gate in self.gates)
 
     @property
     def scored(self) -> list[str] | None:

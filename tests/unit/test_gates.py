@@ -6,9 +6,12 @@ import math
 
 import pytest
 
+from swsdask.api import comparing
 from swsdask.comparison.compare import Gate, failures, parse_gate
+from swsdask.measures.names import name_in_gate
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, better
+from swsdask.nightly.settings import NightlyEvaluation
 
 
 @pytest.mark.parametrize(
@@ -109,3 +112,27 @@ def test_a_system_that_lost_the_measure_fails() -> None:
 def test_what_has_no_values_is_an_error(text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         failures([parse_gate(text)], PAIR, VALUES, {})
+
+
+@pytest.mark.parametrize(
+    ("written", "measure"),
+    [
+        ("AP", "map"),
+        ("ap", "ap"),
+        ("ATWV", "atwv"),
+        ("MRR", "reciprocal_rank"),
+        ("P@10", "precision_at_rank@10"),
+        ("Recall@5", "recall_at_rank@5"),
+        ("twv@1", "twv@1.0"),
+        ("map(rel=2)", "map(rel=2)"),
+    ],
+)
+def test_measures_are_named_as_they_are_requested(written: str, measure: str) -> None:
+    assert parse_gate(f"{written} drops .1", name_in_gate).measure == measure
+
+
+def test_a_comparison_and_a_night_name_measures_of_gates_as_they_are_requested() -> None:
+    place = {"name": "a", "archive": "a", "out": "o", "inbox": ("i",), "reference": "r"}
+    night = NightlyEvaluation.model_validate({**place, "measures": ("AP",), "gates": ("AP drops .1",)})
+    assert (night.scored, [gate.measure for gate in night.parsed_gates]) == (["map"], ["map"])
+    assert [gate.measure for gate in comparing._gates("AP drops .1", ("a", "b"), None)] == ["map"]
