@@ -274,9 +274,8 @@ def compare(
             differences.append(_of_pairs(found.pairs, condition, measure, *tests))
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
     table = pa.concat_tables(differences)
-    by_pair = _by_pair(table) if gates else {}
-    failed = tuple(failures(gates, pairs, values, by_pair))
-    notes["", "gates"] = _untested_notes(gates, by_pair)
+    failed = tuple(failures(gates, pairs, values, _by_pair(table) if gates else {}))
+    notes["", "gates"] = gate_notes(gates, table, how)
     compared = Comparison(_table(intervals, INTERVALS), table, how, (), signature, failed)
     for place in compared.measures:
         notes[place] += _ties(compared, *place)
@@ -394,11 +393,24 @@ def _coarse_notes(condition: str, measure: str, p_adjusted: F64, how: Resampling
     ]
 
 
-def _untested_notes(gates: Sequence[Gate], differences: Differences) -> list[str]:
-    """Note the losses that would fail a gate with a p value, and have none."""
+def least_p(how: Resampling, n_pairs: int) -> float:
+    """The least adjusted p value that so many pairs can have."""
+    return (n_pairs if how.adjust == "holm" else 1) / (how.replicates + 1)
+
+
+def gate_notes(gates: Sequence[Gate], differences: pa.Table, how: Resampling) -> list[str]:
+    """Note the gates with a p value that no loss can fail, and the losses that would fail one, and have none."""
     notes = []
-    for gate in (gate for gate in gates if gate.p_below is not None):
-        of_pairs = differences.get((gate.condition, gate.measure), {})
+    tested = [(gate, gate.p_below) for gate in gates if gate.p_below is not None]
+    by_place = _by_pair(differences) if tested else {}
+    for gate, p_below in tested:
+        of_pairs = by_place.get((gate.condition, gate.measure), {})
+        n_tested = sum(not math.isnan(p) for _, p in of_pairs.values())
+        if n_tested and least_p(how, n_tested) >= p_below:
+            notes.append(
+                f"gate {gate.text!r}: cannot fail, for the least p of {counted(how.replicates, 'replicates')} and "
+                f"{counted(n_tested, 'pairs')} is {least_p(how, n_tested):.2g}."
+            )
         lost = [a for (a, _), (difference, p) in of_pairs.items() if gate.loses(difference) and math.isnan(p)]
         if lost:
             notes.append(

@@ -22,7 +22,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import Values, compare, failures
+from swsdask.comparison.compare import Values, compare, failures, gate_notes, least_p
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
@@ -126,7 +126,8 @@ def _tested(
 ) -> tuple[Comparison | None, list[str]]:
     """All pairs of the night, compared by the leading measure and those of gates with p; None where no test is needed.
 
-    They are compared together: p values are adjusted for all of them. A measure that none of their systems has is left
+    They are compared together: p values are adjusted for all of them, by max-t where Holm's adjustment makes even the
+    least p too large for a gate. A measure that none of their systems has is left
     out, and the gates that look at it are noted.
     """
     gates = [gate for gate in job.parsed_gates if gate.p_below is not None]
@@ -153,7 +154,11 @@ def _tested(
         return None, notes
     given = given_runs(systems, both.systems)
     _, samples, n_queries, _ = sample_evaluation(both, names, given, job.by, executor=workers(), progress=progress)
-    return compare(samples, n_queries, systems, Resampling(), gates=gates, pairs=pairs, executor=workers()), notes
+    how = Resampling()
+    if any(least_p(how, len(pairs)) >= (gate.p_below or 1) for gate in gates):
+        how = replace(how, adjust="max-t")
+    found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers())
+    return found, [*notes, *gate_notes(gates, found.difference_table, how)]
 
 
 def report_of(

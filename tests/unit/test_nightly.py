@@ -29,9 +29,10 @@ from swsdask.archive import local
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
+from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
-from swsdask.nightly import steps
+from swsdask.nightly import judging, steps
 from swsdask.nightly.history import HOLDS_S, BusyError, History, board_page, night_lease, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.settings import example, load_nightly
@@ -653,6 +654,28 @@ def test_measures_may_be_named_as_for_score(three_nights: Path, named: str, meas
     record = run_night(asked, DAY).record
     assert record is not None
     assert [(move.measure, move.baseline) for move in record.moves] == [(measure, f"{best} (night 1)")]
+
+
+def test_a_gate_with_p_fails_however_many_runs_arrive(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ten pairs of 99 replicates have an adjusted p of .1 at least by Holm's adjustment, by max-t of .01."""
+    gates = ["atwv drops .005 with p < .1", "atwv drops .005 with p < .01"]
+    place = three_nights / "nightly.toml"
+    place.write_text(re.sub("(?m)^gates = .*$", f"gates = {json.dumps(gates)}", place.read_text()))
+    (asked,) = load_nightly(place).evaluation
+    monkeypatch.setattr(judging, "Resampling", lambda: Resampling(replicates=99))
+    run = (three_nights / "files/runs/calibrated.kwslist.xml").read_text()
+    for content in (run, re.sub(r"<kw .*/>\n?", "", run)):
+        for system in "abcdefghij":
+            (three_nights / f"inbox/{system}.kwslist.xml").write_text(content)
+        record = run_night(asked, DAY).record
+        assert record is not None
+    assert all(move.p < 0.1 for move in record.moves)
+    assert [text.split(":")[0] for text in record.gates] == [f"gate {gates[0]!r} failed"] * 10
+    told = f"gate {gates[1]!r}: cannot fail, for the least p of 99 replicates and 10 pairs is 0.01."
+    assert told in record.notes
+    assert told in caplog.text
 
 
 def with_another_score(run: Path) -> None:
