@@ -70,7 +70,7 @@ def night_files(storage: Storage) -> list[str]:
 def night_content(table: pa.Table, record: bytes) -> bytes:
     """A night as a Parquet file: its numbers, and in the metadata its record and the hash of both."""
     sink = pa.BufferOutputStream()
-    metadata = {_RECORD: record, _HASH: _night_hash(table, record)}
+    metadata = {_RECORD: record, _HASH: night_hash(table, record)}
     pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
     return bytes(sink.getvalue().to_pybytes())
 
@@ -80,7 +80,7 @@ def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> t
     table = read_parquet(content)
     bare, record = table.replace_schema_metadata(None), table.schema.metadata[_RECORD]
     expected = schema is None or bare.schema.equals(schema)
-    if not expected or table.schema.metadata[_HASH] != _night_hash(bare, record):
+    if not expected or table.schema.metadata[_HASH] != night_hash(bare, record):
         raise ValueError("its hash differs")
     return bare, record
 
@@ -93,7 +93,8 @@ def version_of_last_night(storage: Storage) -> int:
     return 0
 
 
-def _night_hash(table: pa.Table, record: bytes) -> bytes:
+def night_hash(table: pa.Table, record: bytes) -> bytes:
+    """The hash of a night's numbers and record."""
     schema = pa.schema([field.remove_metadata() for field in table.schema])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:

@@ -46,7 +46,7 @@ from swsdask import __version__
 from swsdask.api.results import report
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import NIGHTS, night_content, night_file, night_files, read_night
+from swsdask.archive.stored_tables import NIGHTS, night_content, night_file, night_files, night_hash, read_night
 from swsdask.archive.versions import new_token
 from swsdask.model.errors import ArchiveError, SwsdaskError
 from swsdask.model.leaderboard import Board, Record, Refused, board
@@ -88,6 +88,11 @@ class Night:
 
     record: Record
     table: pa.Table
+
+    @property
+    def hash(self) -> str:
+        """The hash of both."""
+        return night_hash(self.table, self.record.to_json().encode()).decode()
 
 
 @dataclass(frozen=True)
@@ -241,14 +246,15 @@ def values_of(table: pa.Table) -> dict[tuple[str, str], float]:
     return dict(zip(names, own["value"].to_pylist(), strict=True))
 
 
-def is_published(out: str, record: Record) -> bool:
-    """Whether the board shows this night, and was made by this release."""
-    content = Storage(out).read_all([LATEST]).get(LATEST)
+def is_published(job: NightlyEvaluation, past: History) -> bool:
+    """Whether the board shows the last night of this history, and was made by this release."""
+    content = Storage(job.out).read_all([LATEST]).get(LATEST)
     try:
         said = json.loads(content or b"{}")
     except (ValueError, RecursionError):
         return False
-    return bool(said.get("night") == record.number and said.get("swsdask") == __version__)
+    shown = [said.get(name) for name in ("evaluation", "hash", "swsdask")]
+    return shown == [job.name, past.nights[-1].hash, __version__]
 
 
 def publish(job: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:
@@ -300,6 +306,7 @@ def _latest(page: BoardPage, past: History) -> dict[str, object]:
     return {
         "evaluation": page.name,
         "night": last.number,
+        "hash": past.nights[-1].hash,
         "date": last.date,
         "swsdask": __version__,
         "systems": {

@@ -88,7 +88,7 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     if evaluation is not None:
         due = _due(job, evaluation, past)
         lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
-    if not lines and past.last is not None and not is_published(job.out, past.last):
+    if not lines and past.last is not None and not is_published(job, past):
         lines = [f"night {past.last.number}: to be published again"]
     return [f"{job.name}: {line}" for line in lines or ["nothing is new"]]
 
@@ -165,7 +165,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
             known.remember_refused(
                 {RunFile(each.url, each.system): each.problems for each in refused if not each.unread}
             )
-        if record is None or is_published(job.out, record):
+        if record is None or is_published(job, past):
             return Outcome(job)
         LOG.info("publishing", extra={"evaluation": job.name, "phase": "publish"})
         return Outcome(job, record, publish(job, past, report_of(job, evaluation, past, renewing, workers), began))

@@ -236,6 +236,26 @@ def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
     assert board_of(three_nights) == before
 
 
+def test_a_board_of_another_archive_or_name_is_published_again(three_nights: Path) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    shutil.rmtree(three_nights / "archive/history")
+    assert run_night(asked, DAY).record is not None
+    assert run_night(asked, DAY).record is None
+    renamed = asked.model_copy(update={"name": "renamed"})
+    assert plan_night(renamed) == ["renamed: night 1: to be published again"]
+    assert run_night(renamed, DAY).record is not None
+    board = shutil.copytree(three_nights / "board", three_nights / "kept")
+    shutil.rmtree(three_nights / "archive")
+    (three_nights / "inbox/calibrated/run.kwslist.xml").unlink()
+    shutil.move(three_nights / "board", three_nights / "elsewhere")
+    assert run_night(renamed, DAY).record is not None
+    right = board_of(three_nights)
+    shutil.rmtree(three_nights / "board")
+    shutil.move(board, three_nights / "board")
+    assert run_night(renamed, DAY).record is not None
+    assert board_of(three_nights).items() >= right.items()
+
+
 def test_dry_run_writes_nothing_and_names_what_is_new(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
     before = files_of(three_nights)
