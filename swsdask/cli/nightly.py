@@ -156,14 +156,17 @@ def nightly(
             codes.add(error.exit_code)
             continue
         phases.end()
-        record = outcome.record
-        if record is None:
-            click.echo(f"{job.name}: nothing is new")
-            continue
-        click.echo("\n".join(night_lines(job.name, job.out, record)))
-        codes |= ({3} if record.gates else set()) | ({REFUSED} if record.refused else set())
-        if settings.notify:
-            notify(settings.notify, outcome.latest)
+        for each in (outcome.missed, outcome):
+            if each is None:
+                continue
+            record = each.record
+            if record is None:
+                click.echo(f"{job.name}: nothing is new")
+                continue
+            click.echo("\n".join(night_lines(job.name, job.out, record)))
+            codes |= ({3} if record.gates else set()) | ({REFUSED} if record.refused else set())
+            if settings.notify:
+                notify(settings.notify, each.latest)
     if codes:
         sys.exit(next((code for code in _WORST_FIRST if code in codes), 1))
 

@@ -55,11 +55,15 @@ LOG = logging.getLogger("swsdask.nightly")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a night: its record and `latest.json`, if it was committed or published now."""
+    """The outcome of a night: its record and `latest.json`, if it was committed or published now.
+
+    `missed` is that of the night before, if it was committed then and is published only now.
+    """
 
     evaluation: NightlyEvaluation
     record: Record | None = None
     latest: bytes = b""
+    missed: Outcome | None = None
 
 
 def plan_night(job: NightlyEvaluation) -> list[str]:
@@ -147,7 +151,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         before = {(each.url, each.problems) for each in past.refused.values()}
         taken = _without(_without(news, refused), aside)
         whole = [each.url for each in taken if each.url in past.refused]
-        record = past.last
+        record, missed = past.last, None
         if due or gone or whole or any((each.url, each.problems) not in before for each in refused):
             looked_into = _without(news, aside)  # those set aside are refused still, as what they were then
             stamps = {**{each.url: each.stamp for each in looked_into}, **dict.fromkeys(gone, GONE)}
@@ -158,6 +162,9 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
                 job, evaluation, past, stamps, sources, refused, due, notes, today, renewing, workers
             )
             lease.check()
+            if past.last is not None and there is not None and not is_published(job, past, by_this_release=False):
+                shown = publish(job, past, report_of(job, there, past, renewing, workers), began)
+                missed = Outcome(job, past.last, shown)
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
             past = read_history(storage)
@@ -168,7 +175,8 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         if record is None or is_published(job, past):
             return Outcome(job)
         LOG.info("publishing", extra={"evaluation": job.name, "phase": "publish"})
-        return Outcome(job, record, publish(job, past, report_of(job, evaluation, past, renewing, workers), began))
+        latest = publish(job, past, report_of(job, evaluation, past, renewing, workers), began)
+        return Outcome(job, record, latest, missed)
 
 
 class _Renewing:

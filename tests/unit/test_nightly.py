@@ -33,7 +33,7 @@ from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import judging, steps
-from swsdask.nightly.history import HOLDS_S, BusyError, History, board_page, night_lease, read_history
+from swsdask.nightly.history import HOLDS_S, BusyError, History, board_page, night_lease, publish, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
@@ -234,6 +234,31 @@ def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
     assert plan_night(asked) == ["demo: night 1: to be published again"]
     assert run_night(asked, date(2021, 1, 1)).record is not None
     assert board_of(three_nights) == before
+
+
+def test_a_night_that_was_not_published_is_published_by_the_next_with_news(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*given: object) -> bytes:
+        raise ArchiveError("cannot be written")
+
+    file, board = str(three_nights / "nightly.toml"), three_nights / "board"
+    (three_nights / "inbox/calibrated/run.kwslist.xml").unlink()
+    assert code_of([file, "-q"]) == 0
+    monkeypatch.setattr(steps, "publish", full)
+    run = re.sub(r"<kw .*/>\n?", "", (three_nights / "files/runs/weak.kwslist.xml").read_text())
+    (three_nights / "inbox/overconfident/run.kwslist.xml").write_text(run)
+    assert code_of([file, "-q"]) == 2
+    assert len(read_history(Storage(str(three_nights / "archive"))).nights) == 5
+    monkeypatch.setattr(steps, "publish", publish)
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    capsys.readouterr()
+    assert code_of([file, "-q"]) == 3
+    said = capsys.readouterr().out
+    assert re.findall("(?m)^demo: night ([0-9]+)", said) == ["5", "6"]
+    links = re.findall('href="(nights/[^"]*)"', (board / "index.html").read_text())
+    assert "nights/00000005.html" in links
+    assert [link for link in links if not (board / link).is_file()] == []
 
 
 def test_a_board_of_another_archive_or_name_is_published_again(three_nights: Path) -> None:
