@@ -111,6 +111,10 @@ class History:
 
     nights: Sequence[Night]
 
+    def until(self, version: int) -> History:
+        """The nights that were scored from a version of the archive or from earlier ones."""
+        return History([night for night in self.nights if night.record.version <= version])
+
     @property
     def last(self) -> Record | None:
         """The record of the last night."""

@@ -78,8 +78,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     """
     storage = Storage(job.archive)
     past = read_history(storage)
-    news, gone = _news(job, past)
     evaluation = _there(job)
+    news, gone = _news(job, past, evaluation)
     known = _known(job, evaluation)
     lines = []
     if not _knows_reference(job, known):
@@ -139,8 +139,8 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         remove_unfinished(storage)
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": job.name, "phase": "look"})
-        news, gone = _news(job, past)
         there = _there(job)
+        news, gone = _news(job, past, there)
         known = _known(job, there)
         with_reference = not _knows_reference(job, known)
         unread = _unread(news, known, past)
@@ -213,17 +213,19 @@ def _workers(job: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Wo
     return opened
 
 
-def _news(job: NightlyEvaluation, past: History) -> tuple[list[Arrived], list[str]]:
+def _news(job: NightlyEvaluation, past: History, there: Evaluation | None) -> tuple[list[Arrived], list[str]]:
     """The files that are not as a night looked into them last, and the refused ones that are there no more.
 
-    A file is news too if it is unchanged, but now the one of its system: a later one is gone, or the name is new.
+    A file is news too if it is unchanged, but now the one of its system: a later one is gone, or the name is new. So is
+    one that a night took into a version which the archive has no more.
     """
+    held = past if there is None else past.until(stored(there).version)
     arrived = look(job.inbox, job.pattern)
 
     def is_news(each: Arrived) -> bool:
-        if past.stamps.get(each.url) != each.stamp:
+        if held.stamps.get(each.url) != each.stamp:
             return True
-        another = each.system not in past.standings or past.sources.get(each.system, each.url) != each.url
+        another = each.system not in past.standings or held.sources.get(each.system, each.url) != each.url
         return another and each.url not in past.refused
 
     news = list(filter(is_news, arrived))

@@ -261,6 +261,21 @@ def test_a_night_that_was_not_published_is_published_by_the_next_with_news(
     assert [link for link in links if not (board / link).is_file()] == []
 
 
+def test_what_a_removed_version_held_is_taken_in_again(three_nights: Path) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    (three_nights / "inbox/calibrated/run.kwslist.xml").unlink()
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    (three_nights / "inbox/overconfident/run.kwslist.xml").write_bytes(
+        (three_nights / "files/runs/middling.kwslist.xml").read_bytes()
+    )
+    assert run_night(asked, DAY).record is not None
+    before = sws.score(asked.archive, "atwv").leaderboard()
+    max((three_nights / "archive").glob("manifest-*.json")).unlink()
+    run_night(asked, DAY)
+    assert sws.score(asked.archive, "atwv").leaderboard().equals(before)
+    assert run_night(asked, DAY).record is None
+
+
 def test_a_board_of_another_archive_or_name_is_published_again(three_nights: Path) -> None:
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
     shutil.rmtree(three_nights / "archive/history")
