@@ -137,8 +137,12 @@ def nightly(
     if file is None:
         raise click.UsageError("Give a FILE of settings; --example prints one.")
     click.get_current_context().with_resource(logged(log_format, quiet, verbose))
-    settings = load_nightly(file)
-    evaluations = settings.only(only)
+    try:
+        settings = load_nightly(file)
+        evaluations = settings.only(only)
+    except SwsdaskError as error:
+        LOG.error(str(error))
+        sys.exit(error.exit_code)
     today = datetime.now(UTC).date()
     codes: set[int] = set()
     for job in evaluations:
@@ -192,6 +196,8 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     if not past.nights:
         raise SettingsError(f"{archive}: expected a history; found none. `swsdask nightly` makes one.")
     found = past.board()
+    if not found.systems:
+        raise SettingsError(f"{archive}: no night has scored a system yet.")
     ranking = [*found.by[:1], *(move.measure for night in past.nights for move in night.record.moves if move.measure)]
     measure = (measure or next(reversed(ranking), "")).lower()
     rows = past.rows_of(measure, condition)

@@ -1102,6 +1102,26 @@ def test_history_for_programs(three_nights: Path, capsys: pytest.CaptureFixture[
     assert [record["value"] for record in records] == expected["value"].to_list()
 
 
+def test_errors_of_settings_are_logged_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of([str(tmp_path / "none.toml"), "--log-format", "json"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    said = json.loads(line)
+    assert (said["level"], "expected a file with the settings of nights" in said["message"]) == ("error", True)
+
+
+def test_a_history_without_scores_says_so(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    shutil.rmtree(three_nights / "archive")
+    for system in ("middling", "overconfident", "weak", "keyword-specific"):
+        shutil.rmtree(three_nights / "inbox" / system)
+    assert run_night(asked, DAY).record is not None
+    with pytest.raises(SystemExit):
+        main(["history", asked.archive])
+    assert "no night has scored a system yet" in capsys.readouterr().err
+
+
 def test_history_in_the_terminal(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["history", str(three_nights / "archive")])
     assert "weak" in capsys.readouterr().out
