@@ -3,7 +3,9 @@
 Tasks go out in waves, so that the client holds a few per worker however many there are; parts are merged as a tree on
 the workers, each merge submitted together with the last task that it needs, and only the last one comes back. What is
 not merged comes back task by task. Whatever a lost worker had is computed again from the task that made it. What tasks
-share is a task's result too, not scattered data: it outlives the loss of every worker that had it.
+share is a task's result too, not scattered data: it outlives the loss of every worker that had it. It is sent pickled,
+and only workers unpickle it: the scheduler would too, and where it is in this process, cloudpickle would change classes
+of `__main__`, such as a measure of the user.
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
+from pickle import PickleBuffer
 from queue import Empty, SimpleQueue
 from socket import gethostname
 from typing import Any, cast
 from uuid import uuid4
 
+import cloudpickle
 import dask
+import numpy as np
 from distributed import CancelledError, Client, Future, KilledWorker, Worker, WorkerPlugin
+from numpy.typing import NDArray
 
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Shared, Tree, execution_error
@@ -84,7 +90,11 @@ class DaskExecutor:
 
     def share(self, value: Shared) -> Shared:
         """A future of the value: workers that need it fetch it from a neighbour, and keep it while tasks need it."""
-        return cast("Shared", self._submit(_given, value, key=f"share-{uuid4().hex}", priority=1))
+        buffers: list[PickleBuffer] = []
+        pickled = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+        arrays = [np.asarray(buffer.raw()) for buffer in buffers]  # Dask sends them as they are, without a copy.
+        key = f"share-{uuid4().hex}"
+        return cast("Shared", self._submit(_unpickled, pickled, *arrays, key=key, priority=1))
 
     def check(self, places: Sequence[str]) -> None:
         """See `Executor.check`."""
@@ -358,8 +368,8 @@ def _broke(error: Exception) -> ClusterError:
     return ClusterError(f"the connection to the scheduler broke: {str(error) or 'it does not answer'}. {RESUME}")
 
 
-def _given(value: object) -> object:
-    return value
+def _unpickled(pickled: bytes, *buffers: NDArray[np.uint8]) -> object:
+    return cloudpickle.loads(pickled, buffers=buffers)
 
 
 def _merged(merge: Callable[[Part, Part], Part], parts: list[Part]) -> Part:

@@ -60,6 +60,28 @@ def test_they_have_the_same_bits_and_kept_results_need_no_workers(folder: Path) 
         assert other.curve_table.to_pandas().equals(serial.curve_table.to_pandas())
 
 
+def test_a_measure_of_ones_own_stays_as_it_is(folder: Path) -> None:
+    """Its class is sent by value, as one of a notebook is, and what it uses is changed between two scores."""
+    weight = 1.0
+
+    class Weighted:
+        names = ("weighted",)
+        needs = ()
+
+        def values(self, scored: sws.Scored) -> Iterator[sws.Values]:
+            yield scored.populations[0].overall({"weighted": weight})
+
+    def found(executor: str) -> list[float]:
+        result = sws.score(folder / "archive", Weighted(), executor=executor)
+        return result.leaderboard()["weighted"].to_list()
+
+    values = Weighted.values
+    assert found("processes") == [1.0] * 4
+    assert Weighted.values is values
+    weight = 2.0
+    assert found("processes") == found("serial") == [2.0] * 4
+
+
 def test_few_systems_files_and_executors_that_are_requested_need_none(folder: Path) -> None:
     files = dict.fromkeys(RUNS, sorted((folder / "runs").iterdir())[0])
     for result in (
