@@ -239,9 +239,10 @@ class GapSettings(BaseModel):
     @model_validator(mode="after")
     def _one_shape(self) -> Self:
         shapes = set().union(*_SHAPED_BY.values())
-        for name in sorted((self.model_fields_set & shapes) - _SHAPED_BY[self.penalty]):
-            owners = " or ".join(penalty for penalty, keys in _SHAPED_BY.items() if name in keys)
-            raise ValueError(f"{name} goes with penalty = {owners}")
+        for name in sorted(shapes - _SHAPED_BY[self.penalty]):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                owners = " or ".join(penalty for penalty, keys in _SHAPED_BY.items() if name in keys)
+                raise ValueError(f"{name} goes with penalty = {owners}")
         if self.penalty == "table":
             distances = [distance for distance, _ in self.table]
             if len(distances) < 2 or distances != sorted(set(distances)):

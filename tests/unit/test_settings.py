@@ -33,6 +33,13 @@ def test_every_preset_is_valid() -> None:
         build_settings(load_preset(name))
 
 
+@pytest.mark.parametrize("preset", preset_names())
+def test_settings_of_a_manifest_may_be_given(preset: str) -> None:
+    settings = build_settings(preset=load_preset(preset))
+    for mode in ("python", "json"):
+        assert build_settings(explicit=settings.model_dump(mode=mode)) == settings
+
+
 def test_effective_prior_and_bayes_threshold_of_sws2013() -> None:
     weights = build_settings(load_preset("sws2013")).evaluation.operating_point.resolve(1, 100)
     assert weights.effective_prior == pytest.approx(0.0147805, abs=5e-8)
