@@ -223,14 +223,29 @@ def _at(layer: Mapping[str, object], key: str) -> object:
 def _explain(error: ErrorDetails) -> str:
     path = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        parent: Any = Settings
-        for part in error["loc"][:-1]:
-            parent = parent.model_fields[part].annotation
-        near = difflib.get_close_matches(str(error["loc"][-1]), list(parent.model_fields), n=1, cutoff=0.0)
-        return f"setting {path}: unknown key. Nearest valid key: {near[0]}."
+        return f"setting {path}: unknown key. {_remedy(error['loc'])}"
     if error["type"] == "value_error":
         return f"setting {path}: {error['ctx']['error']}."
     return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
+
+
+def _remedy(unknown: tuple[int | str, ...]) -> str:
+    """The remedy for an unknown key: a setting that ends so, or the nearest key of its table or of all."""
+    *parents, last = map(str, unknown)
+    table: Any = Settings
+    for parent in parents:
+        table = table.model_fields[parent].annotation
+    settings = [name for name, _ in flat(Settings().model_dump())]
+    found = [name for name in settings if f".{name}".endswith(f".{last}")]
+    if not found and (near := difflib.get_close_matches(last, list(table.model_fields), n=1)):
+        return f"Nearest valid key: {near[0]}."
+    ends = [name.rpartition(".")[2] for name in found or settings]
+    near = difflib.get_close_matches(last.rpartition(".")[2], ends, n=1)
+    if not near:
+        return "swsdask settings lists all."
+    name = (found or settings)[ends.index(near[0])]
+    nested = reduce(lambda inner, key: f'{{"{key}": {inner}}}', reversed(name.split(".")), "...")
+    return f"Write {name}, in a dictionary {nested}."
 
 
 def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> TomlTable:

@@ -1,3 +1,4 @@
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -128,6 +129,25 @@ def test_unknown_keys_name_the_nearest() -> None:
         load_preset("sws213")
     with pytest.raises(SettingsError, match=r"operating_point\.c_mis"):
         build_settings(None, None, {"evaluation": {"operating_point": {"c_mis": 1}}})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"tolerance_s": 1}, 'setting tolerance_s: unknown key. Write evaluation.tolerance_s, in a dictionary {"evalu'),
+        (
+            {"evaluation": {"c_miss": 3}},
+            '.c_miss, in a dictionary {"evaluation": {"operating_point": {"c_miss": ...}}}.',
+        ),
+        ({"evaluation.operating_point.c_miss": 3}, '{"evaluation": {"operating_point": {"c_miss": ...}}}.'),
+        ({"operating_point.c_mis": 3}, 'Write evaluation.operating_point.c_miss, in a dictionary {"evaluation": '),
+        ({"evaluation": {"fan_in": 3}}, 'Write engine.fan_in, in a dictionary {"engine": {"fan_in": ...}}.'),
+        ({"qqq": 3}, "setting qqq: unknown key. swsdask settings lists all."),
+    ],
+)
+def test_settings_outside_their_table_name_it(given: dict[str, object], told: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        build_settings(None, None, given)
 
 
 @pytest.mark.parametrize(
