@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
 from itertools import islice
-from multiprocessing import active_children
+from multiprocessing import active_children, current_process, get_all_start_methods, get_start_method
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 from urllib.error import HTTPError
@@ -115,6 +115,11 @@ class LocalProcesses(Workers):
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of newly started worker processes; they end with the context."""
+        if current_process().daemon or get_start_method(allow_none=True) not in (None, *get_all_start_methods()):
+            raise ClusterError(
+                "this process is a worker of a pool, such as one of multiprocessing, Dask or joblib, and cannot start "
+                "worker processes. Take the executor serial or threads."
+            )
         check_addresses(_ADDRESSES, "a worker process")
         pool = f"a pool of {counted(self.workers, 'worker processes')}"
         check_open_files(_FILES + _FILES_OF_WORKER * self.workers, pool)

@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import pytest
@@ -102,6 +103,16 @@ def test_more_workers_than_memory_has_room_for_are_not_started(monkeypatch: pyte
     monkeypatch.setattr(clusters, "MEMORY_LIMIT", 1 << 30)
     told = "a pool of 3 worker processes needs 1,536 MiB of memory; this machine has 1,024 MiB. Have fewer of them."
     with pytest.raises(ClusterError, match=told), LocalProcesses(workers=3).connected(lambda _: None):
+        raise AssertionError("they were started")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("current_process", SimpleNamespace(daemon=True)), ("get_start_method", "loky")]
+)
+def test_a_worker_of_a_pool_starts_no_workers(monkeypatch: pytest.MonkeyPatch, name: str, found: object) -> None:
+    monkeypatch.setattr(clusters, name, lambda **_: found)
+    told = "this process is a worker of a pool, .* Take the executor serial or threads"
+    with pytest.raises(ClusterError, match=told), LocalProcesses(workers=1).connected(lambda _: None):
         raise AssertionError("they were started")
 
 
