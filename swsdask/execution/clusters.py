@@ -79,6 +79,37 @@ _THREADS, _THREADS_OF_WORKER = 6, 10
 CLOSE_S = 5.0
 """The time to wait for a scheduler that is to release a client."""
 
+
+class _Quiet:
+    """Keeps Dask from logging what becomes an error of ours. Of several at once, the last one lets it log again.
+
+    Where logging is configured, Dask's logger has no handlers, so its own level is raised too.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entered = 0
+        self._before = ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._entered += 1
+            if self._entered == 1:
+                logger = logging.getLogger("distributed")
+                quietened: list[logging.Logger | logging.Handler] = [logger, *logger.handlers]
+                for each in quietened:
+                    self._before.callback(each.setLevel, each.level)
+                    each.setLevel(logging.CRITICAL + 1)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._entered -= 1
+            if self._entered == 0:
+                self._before.close()
+
+
+QUIET_LOG = _Quiet()
+
 Tell = Callable[[str], None]
 """Receives what is waited for."""
 
@@ -137,7 +168,7 @@ class LocalProcesses(Workers):
             ) from None
         tell(f"starting worker processes: {self.workers}")
         load_kernels()
-        with ExitStack() as stack:
+        with QUIET_LOG, ExitStack() as stack:
             folder = stack.enter_context(temporary_folder())
             stack.enter_context(looked_after())
             with signals_put_off():
@@ -229,7 +260,7 @@ class _Running(Workers):
     def _connected(self, address: str, what: str, tell: Tell) -> Iterator[Client]:
         tell(f"connecting to the scheduler at {what}, {self.at_most} at most")
         security = self._security(address)
-        with quiet(), ExitStack() as stack:
+        with QUIET_LOG, ExitStack() as stack:
 
             def connected(*, direct: bool) -> Client:
                 connect = partial(Client, address, timeout=self.timeout_s, security=security, direct_to_workers=direct)
@@ -419,16 +450,6 @@ def _close(client: Client) -> None:
     """Close a client, even if its scheduler does not answer."""
     with suppress(TimeoutError, OSError):
         within(CLOSE_S, partial(client.close, timeout=CLOSE_S))
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep Dask from logging what becomes an error of ours."""
-    with ExitStack() as stack:
-        for handler in logging.getLogger("distributed").handlers:
-            stack.callback(handler.setLevel, handler.level)
-            handler.setLevel(logging.CRITICAL + 1)
-        yield
 
 
 def check_code(client: Client) -> None:

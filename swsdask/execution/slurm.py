@@ -30,12 +30,12 @@ from pydantic import AfterValidator, Field
 
 from swsdask.execution.clusters import (
     QUIET,
+    QUIET_LOG,
     Tell,
     Workers,
     check_code,
     check_memory,
     memory_size,
-    quiet,
     tell_dashboard,
     wait_for_workers,
 )
@@ -73,7 +73,7 @@ class SlurmJobs(Workers):
         least = self.workers if self.minimum is None else min(self.minimum, self.workers)
         tell(f"submitting jobs to SLURM: {least} to {self.workers}")
         with ExitStack() as stack:
-            stack.enter_context(quiet())
+            stack.enter_context(QUIET_LOG)
             keys = stack.enter_context(TemporaryDirectory(dir=self.folder, prefix="swsdask-keys-"))
             stack.enter_context(dask.config.set({**QUIET, **_UNHURRIED} if not self.dashboard else _UNHURRIED))
             with signals_put_off():

@@ -157,6 +157,16 @@ def test_workers_must_not_run_a_script_again(
     assert opening._main_can_be_imported() is can
 
 
+def test_nothing_of_them_is_logged_where_logging_is_configured(folder: Path) -> None:
+    program = (
+        "import logging, sys, swsdask as sws; logging.basicConfig(level=logging.INFO); "
+        "sws.score(sys.argv[1], executor='processes', cache=False)"
+    )
+    command = [sys.executable, "-c", program, folder / "archive"]
+    ended = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
+    assert "distributed" not in ended.stderr
+
+
 def test_the_command_line_starts_them(folder: Path) -> None:
     few_are_many = (
         "from swsdask.execution import clusters as c, open as o; o.MANY, o.cores, c.CPU_COUNT = 4, lambda: 2, 2; "

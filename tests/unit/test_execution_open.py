@@ -1,3 +1,5 @@
+import logging
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -114,6 +116,20 @@ def test_a_worker_of_a_pool_starts_no_workers(monkeypatch: pytest.MonkeyPatch, n
     told = "this process is a worker of a pool, .* Take the executor serial or threads"
     with pytest.raises(ClusterError, match=told), LocalProcesses(workers=1).connected(lambda _: None):
         raise AssertionError("they were started")
+
+
+def test_dask_logs_again_when_the_last_of_several_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger, handler = logging.getLogger("distributed"), logging.StreamHandler()
+    monkeypatch.setattr(logger, "handlers", [handler])
+    level = logger.level
+    first, second = ExitStack(), ExitStack()
+    for each in (first, second):
+        each.enter_context(clusters.QUIET_LOG)
+    first.close()
+    assert handler.level > logging.CRITICAL
+    assert not logger.isEnabledFor(logging.CRITICAL)
+    second.close()
+    assert (logger.level, handler.level) == (level, logging.NOTSET)
 
 
 def test_a_cluster_file_may_be_anywhere(tmp_path: Path) -> None:
