@@ -132,7 +132,7 @@ def note_lines(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
                     yield f"{line}, together: {note.summary.format(f'{total[note.summary]:,}')}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result(Figures, Tables):
     """Scores of systems on one evaluation.
 

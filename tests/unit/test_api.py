@@ -49,6 +49,12 @@ def test_objects_look_short(files: Files) -> None:
     assert len(repr(result)) < 200
 
 
+def test_a_result_is_a_key(files: Files) -> None:
+    result, other = (sws.score(files.reference, runs=files.run) for _ in range(2))
+    assert {result: 1, other: 2}[result] == 1
+    assert result.scores.equals(other.scores)
+
+
 def test_errors_are_told_apart(files: Files, tmp_path: Path) -> None:
     with pytest.raises(sws.InputError) as caught:
         sws.open(tmp_path / "nowhere")
