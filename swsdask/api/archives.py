@@ -25,7 +25,7 @@ from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
 from swsdask.formats.find import Format, find_reference
-from swsdask.formats.in_memory import Judged, Table
+from swsdask.formats.in_memory import Judged, Table, check_files
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems, SettingsError, check_choice
@@ -367,6 +367,7 @@ def validate(
     >>> report.files[-1].counts["rows"]
     131
     """
+    check_files(paths)
     check_choice("definition", definition, get_args(Definition))
     given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: readable(place) for role, place in given.items() if place is not None}

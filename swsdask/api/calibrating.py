@@ -28,6 +28,7 @@ from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
 from swsdask.execution.open import working
 from swsdask.formats.find import RUNS, TYPED, AnyFormat, Format, expect, find_runs
+from swsdask.formats.in_memory import check_files
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.write import (
@@ -406,6 +407,7 @@ def apply_calibration(
     (214, 113)
     """
     fitted = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
+    check_files(runs)
     files = find_runs(locations(runs))
     threshold = fitted.bayes_threshold
     chosen = build_settings(load_preset(preset) if preset else None, None, settings)

@@ -119,6 +119,8 @@ def write(
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.outputs import known_outputs, write_outputs
 
+    if not isinstance(result, Result):
+        raise SettingsError(f"expected a Result; found {type(result).__name__}. write_comparison writes a Comparison.")
     names = as_names(outputs)
     chosen = None if names is None else known_outputs(names)
     official = None if tool is None else official_writer(tool, result, evaluation)

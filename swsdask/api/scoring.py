@@ -390,6 +390,9 @@ def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None,
     given = None if measures is None else [measures] if isinstance(measures, str | Measure) else list(measures)
     check_some(given)
     own = [each for each in given or () if not isinstance(each, str)]
+    for each in own:
+        if not isinstance(each, Measure):
+            raise SettingsError(f"measures: expected names and measures; found {each!r}.")
     names, evaluation = with_points(
         None if given is None else [each for each in given if isinstance(each, str)], settings.evaluation
     )

@@ -18,7 +18,7 @@ import pyarrow as pa
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.read import ROWS_PER_PIECE
 from swsdask.formats.values import shown
-from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.errors import InputError, Problem, Problems, SettingsError
 from swsdask.model.limits import shortage
 from swsdask.model.schemas import RunPiece
 
@@ -58,6 +58,12 @@ def is_uncomputed(value: object) -> TypeGuard[Table]:
     """Whether a value is a table that is still to be computed, such as a DataFrame of Dask or a LazyFrame of Polars."""
     writes = hasattr(type(value), "to_parquet") or hasattr(type(value), "sink_parquet")
     return writes and not isinstance(value, ArrowStream)
+
+
+def check_files(given: object) -> None:
+    """Raise `SettingsError` for a table where files are expected: it would be taken for a list of its columns."""
+    if is_table(given) or is_uncomputed(given):
+        raise SettingsError("expected files; found a table in memory. Write it to a file first.")
 
 
 def are_scores(value: object) -> TypeGuard[Mapping[str, Mapping[str, float]]]:

@@ -145,8 +145,14 @@ def _named(name: str, theirs: Mapping[str, str]) -> str | None:
 
 
 def as_names(given: str | Iterable[str] | None) -> list[str] | None:
-    """Return one name or several as a list; None unchanged."""
-    return [given] if isinstance(given, str) else None if given is None else list(given)
+    """Return one name or several as a list; None unchanged. Raises `SettingsError` for what is no text."""
+    if given is None:
+        return None
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise SettingsError(f"expected names; found {name!r}.")
+    return names
 
 
 def requested_names(measures: str | Iterable[str] | None) -> list[str] | None:

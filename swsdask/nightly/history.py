@@ -46,6 +46,7 @@ from swsdask import __version__
 from swsdask.api.results import report
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
+from swsdask.archive.store import is_archive
 from swsdask.archive.stored_tables import NIGHTS, night_content, night_file, night_files, night_hash, read_night
 from swsdask.archive.versions import new_token
 from swsdask.model.errors import ArchiveError, SwsdaskError
@@ -185,7 +186,7 @@ def history(archive: Location) -> pd.DataFrame:
     Raises
     ------
     ArchiveError
-        A night is missing or damaged.
+        There is no archive, or a night is missing or damaged.
 
     Examples
     --------
@@ -195,7 +196,10 @@ def history(archive: Location) -> pd.DataFrame:
     >>> len(sws.history("demo/archive"))
     0
     """
-    frame: pd.DataFrame = read_history(Storage(os.fspath(archive))).table.to_pandas()
+    past = read_history(Storage(os.fspath(archive)))
+    if not past.nights and not is_archive(os.fspath(archive)):
+        raise ArchiveError(f"{os.fspath(archive)}: expected an archive; found none.")
+    frame: pd.DataFrame = past.table.to_pandas()
     return frame
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -224,3 +224,20 @@ def test_numbers_of_a_table_are_not_copied() -> None:
         (chunk,) = run.table["score"].chunks
         held = table["score"].to_numpy() if not isinstance(table, pa.Table) else score
         assert chunk.buffers()[1].address == held.__array_interface__["data"][0]
+
+
+def test_arguments_of_a_wrong_kind_are_named(demo: Path, tmp_path: Path) -> None:
+    evaluation = sws.open(demo / "archive")
+    table = pd.DataFrame({"query": ["a"], "document": ["b"], "score": [1.0]})
+    wrong: list[tuple[str, Callable[[], object]]] = [
+        ("expected files; found a table in memory", lambda: sws.validate(table)),
+        ("expected names and measures; found \\['atwv'\\]", lambda: sws.score(evaluation, [["atwv"]])),
+        ("expected names; found None", lambda: sws.score(evaluation, "atwv", by=[None])),
+        ("expected a Result; found DataFrame", lambda: sws.write(table, tmp_path / "out")),
+        ("expected a frame shift in seconds, e.g. 0.01; found '0.01'", lambda: sws.validate([], frame_shift="0.01")),
+    ]
+    for message, call in wrong:
+        with pytest.raises(sws.SettingsError, match=message):
+            call()
+    with pytest.raises(sws.ArchiveError, match="expected an archive; found none"):
+        sws.history(tmp_path / "nowhere")

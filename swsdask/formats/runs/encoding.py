@@ -43,8 +43,9 @@ class Encoding:
     utterances: Mapping[str, tuple[str, float]] | None = None
 
     def __post_init__(self) -> None:
-        if self.frame_shift is not None and not 0 < self.frame_shift < 1e3:
-            raise SettingsError(f"expected a frame shift in seconds, e.g. 0.01; found {self.frame_shift!r}.")
+        shift = self.frame_shift
+        if shift is not None and not (isinstance(shift, int | float) and 0 < shift < 1e3):
+            raise SettingsError(f"expected a frame shift in seconds, e.g. 0.01; found {shift!r}.")
 
     def __bool__(self) -> bool:
         return self.frame_shift is not None or self.negated or self.utterances is not None
