@@ -240,7 +240,12 @@ class Figures:
         kind = "precision_recall_interpolated" if interpolated else "precision_recall"
         _, chosen, without = self._chosen(systems, condition, kind)
         ax = _axes(ax)
-        lines = [ax.plot(*self._curve(system, condition, kind), label=system)[0] for system in chosen]
+        lines = []
+        for system in chosen:
+            x, y = self._curve(system, condition, kind)
+            if interpolated:  # It holds from the recall before on.
+                x, y = np.append(0.0, x), np.append(y[:1], y)
+            lines += ax.plot(x, y, label=system, drawstyle="steps-pre" if interpolated else "default")
         ax.set_xlim(0.0, 1.0)
         ax.set_ylim(0.0, 1.02)
         ax.set_xlabel("Recall")

@@ -72,6 +72,15 @@ def test_the_first_ten_of_the_leaderboard(result: sws.Result) -> None:
     assert [text.get_text() for text in legend.get_texts()] == list(SYSTEMS)[:10]
 
 
+def test_interpolated_precision_is_drawn_as_the_stairs_of_the_report(result: sws.Result) -> None:
+    (line,) = result.plot_precision_recall(systems="s03").get_lines()
+    assert line.get_drawstyle() == "steps-pre"
+    assert np.asarray(line.get_xydata()).tolist() == [[0.0, 0.95], [0.1, 0.95], [0.9, 0.55]]
+    (line,) = result.plot_precision_recall(systems="s03", interpolated=False).get_lines()
+    assert line.get_drawstyle() == "default"
+    assert np.asarray(line.get_xydata()).tolist() == [[0.1, 0.95], [0.9, 0.55]]
+
+
 def test_costs_go_the_other_way(result: sws.Result) -> None:
     axes = result.plot_leaderboard("cnxe", systems=["s02", "s01"])
     assert [text.get_text() for text in axes.get_yticklabels()] == ["s01", "s02"]
