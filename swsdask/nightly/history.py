@@ -272,13 +272,13 @@ def publish(job: NightlyEvaluation, past: History, result: Result | None, began:
     `result` has the systems of the last night's report; the call `began` at this time of `time.monotonic`.
     """
     out, last = Storage(job.out), past.nights[-1].record
-    page = board_page(job, past)
     place = page_of(last)
     if result is not None and place is not None:
         with temporary_folder() as folder:
             path = folder / "report.html"
             report(result, path)
             out.replace(place, path.read_bytes())
+    page = board_page(job, past, reports=out.files(below=True))
     latest = (json.dumps(_latest(page, past), sort_keys=True, allow_nan=False) + "\n").encode()
     out.replace("index.html", index(page).encode())
     out.replace("feed.xml", atom_feed(page).encode())
@@ -290,8 +290,8 @@ def publish(job: NightlyEvaluation, past: History, result: Result | None, began:
     return latest
 
 
-def board_page(job: NightlyEvaluation, past: History) -> BoardPage:
-    """All that the board shows."""
+def board_page(job: NightlyEvaluation, past: History, reports: Iterable[str] = ()) -> BoardPage:
+    """All that the board shows; the `reports` of nights are among the files that are there."""
     current = past.current()
     trends: dict[str, list[tuple[int, float]]] = {}
     found = past.board(job.scored)
@@ -304,6 +304,7 @@ def board_page(job: NightlyEvaluation, past: History) -> BoardPage:
         leading=leading,
         board=found,
         nights=tuple(night.record for night in past.nights),
+        reports=frozenset(reports),
         refused=tuple(past.refused.values()),
         trends=tuple(Trend(system, tuple(trends.get(system, ()))) for system in found.systems),
         n_systems=len(set(current["system"].to_pylist())),

@@ -45,16 +45,22 @@ class Trend:
 
 @dataclass(frozen=True)
 class BoardPage:
-    """All that the board of an evaluation shows; `leading` is the measure that ranks."""
+    """All that the board of an evaluation shows; `leading` is the measure that ranks, `reports` are files of nights."""
 
     name: str
     measures: tuple[str, ...]
     leading: str
     board: Board
     nights: tuple[Record, ...]
+    reports: frozenset[str]
     refused: tuple[Refused, ...]
     trends: tuple[Trend, ...]
     n_systems: int
+
+    def report_of(self, night: Record) -> str | None:
+        """The report of a night, if it is there: an earlier night may have been published elsewhere, or not at all."""
+        place = page_of(night)
+        return place if place in self.reports else None
 
 
 def index(page: BoardPage) -> str:
@@ -71,7 +77,7 @@ def index(page: BoardPage) -> str:
         .render(
             name=page.name,
             last=last,
-            page=page_of(last),
+            page=page.report_of(last),
             facts=board.facts(condition),
             headings=[
                 {"heading": heading, "title": describe(measure).title}
@@ -102,7 +108,7 @@ def index(page: BoardPage) -> str:
             ],
             span=written(page.leading, span) if page.leading else "",
             nights=[
-                {"night": night, "page": page_of(night), "summary": summary(night)}
+                {"night": night, "page": page.report_of(night), "summary": summary(night)}
                 for night in reversed(page.nights[-SHOWN_NIGHTS:])
             ],
             left_out=max(len(page.nights) - SHOWN_NIGHTS, 0),
@@ -137,7 +143,7 @@ def atom_feed(page: BoardPage) -> str:
         f"<entry><id>{identity}:{night.number}</id>"
         f"<title>{escape(visible(f'{page.name}, night {night.number}: {summary(night)}'))}</title>"
         f"<updated>{night.date}T00:00:00Z</updated><author><name>swsdask</name></author>"
-        f"<link href={quoteattr(page_of(night) or 'index.html')}/>"
+        f"<link href={quoteattr(page.report_of(night) or 'index.html')}/>"
         f"<summary>{escape(visible(' '.join((*map(_told, night.moves[:20]), *night.gates))))}</summary></entry>"
         for night in reversed(page.nights[-SHOWN_NIGHTS:])
     ]

@@ -197,7 +197,8 @@ def test_metrics_are_open_metrics(three_nights: Path, name: str) -> None:
 def test_the_feed_has_what_atom_requires(three_nights: Path, name: str) -> None:
     """RFC 4287, 4.1: ids are IRIs, all different; each entry has one title, time and author, and links to its page."""
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
-    page = board_page(asked.model_copy(update={"name": name}), read_history(Storage(asked.archive)))
+    files = Storage(asked.out).files(below=True)
+    page = board_page(asked.model_copy(update={"name": name}), read_history(Storage(asked.archive)), files)
     atom = "{http://www.w3.org/2005/Atom}"
     root = ElementTree.fromstring(atom_feed(page))
     entries = root.findall(f"{atom}entry")
@@ -695,6 +696,19 @@ def test_a_gate_with_p_on_a_condition_that_is_not_scored_is_told_in_the_first_ni
     shutil.rmtree(three_nights / "archive")
     with pytest.raises(SettingsError, match="condition 'oov=1' is unknown"):
         run_night(asked, DAY)
+
+
+def test_a_board_elsewhere_links_to_the_reports_that_it_has(three_nights: Path) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    moved = asked.model_copy(update={"out": str(three_nights / "elsewhere")})
+    assert run_night(moved, DAY).record is not None
+    reports = [path.name for path in (three_nights / "elsewhere/nights").iterdir()]
+    assert reports == ["00000003.html"]
+    for page in ("index.html", "feed.xml"):
+        links = re.findall(r"nights/(\d+\.html)", (three_nights / "elsewhere" / page).read_text())
+        assert set(links) == {*reports}
+    in_place = re.findall(r"nights/(\d+\.html)", (three_nights / "board/index.html").read_text())
+    assert len(set(in_place)) == 3
 
 
 @pytest.mark.parametrize(("named", "measure"), [("MRR", "reciprocal_rank"), ("twv@1", "twv@1.0"), ("AP", "map")])
