@@ -82,7 +82,7 @@ def test_an_archive_keeps_genders_and_what_a_lexicon_says(reference: Path, files
     kept = sws.score(tmp_path / "archive", "n_target", by=by)
     assert kept.table.equals(result.table)
     assert not [file for file in (tmp_path / "archive").rglob("manifest*") if "lexicon" in file.read_text()]
-    with pytest.raises(sws.SettingsError, match="when it is made"):
+    with pytest.raises(sws.SettingsError, match="when an archive is created"):
         sws.open(tmp_path / "archive", lexicon=lexicon)
 
 

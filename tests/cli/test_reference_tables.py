@@ -145,7 +145,7 @@ def test_a_missing_column_and_a_missing_table(folder: Path, failing: Callable[..
     assert "a column duration or end" in failing("score", "--documents", lengths, "--occurrences", occurrences, run)
     assert "documents need occurrences" in failing("score", "--documents", documents, run)
     both = ("--documents", documents, "--occurrences", occurrences)
-    assert "give no files of one beside them" in failing("score", *both, "--rttm", run, run)
+    assert "remove the other reference arguments" in failing("score", *both, "--rttm", run, run)
 
 
 def test_nothing_beside_a_reference_in_tables_is_passed_over(folder: Path, failing: Callable[..., str]) -> None:
@@ -155,7 +155,7 @@ def test_nothing_beside_a_reference_in_tables_is_passed_over(folder: Path, faili
     (folder / "judged.qrels").write_text("dog 0 a 1\n")
     for command in (("score", *both, run), ("ingest", str(folder / "archive"), *both, "--run", run)):
         for option in (("--vocabulary", str(folder / "words.txt")), ("--lexicon", str(folder / "words.txt"))):
-            assert "give no files of one beside them" in failing(*command, *option)
+            assert "remove the other reference arguments" in failing(*command, *option)
         assert "do not give another one" in failing(*command, "--qrels", str(folder / "judged.qrels"))
     sws.ingest(folder / "archive", folder)
     with pytest.raises(sws.SettingsError, match="is an archive and has a reference"):

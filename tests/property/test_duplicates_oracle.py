@@ -131,11 +131,13 @@ def check(run: tuple[int, list[Pair], list[Row]], options: dict[str, str], trial
             if zeros or options["no_relevant"] == "nan":
                 averaged.append((0.0 if zeros else math.nan,) * 4)
             continue
+        if options["missing"] == "skip" and not retrieved:
+            assert ("all", f"q{query}", "ap") not in found
+            continue
         exact = average_precision(own, options), *ranked_precision(own, options, 3, 5)
         for name, value in zip(("ap", *MEASURES[2:]), exact, strict=True):
             assert same(found["all", f"q{query}", name], value), name
-        if options["missing"] == "zero" or retrieved:
-            averaged.append(exact)
+        averaged.append(exact)
     for name, *values in zip(("map", *MEASURES[2:]), *averaged, strict=True):
         assert same(found["all", None, name], math.fsum(values) / len(values) if values else math.nan), name
     assert same(found["all", None, "ap"], average_precision([e for e in made if e.query in counted], options))

@@ -125,7 +125,7 @@ def test_bins_about_0_do_for_log_likelihood_ratios_and_probabilities() -> None:
     assert zoom(7.0, 7.0, 7.0, 7.0, 7.25) is None
     assert zoom(7.0, 7.0, 7.0, 7.0, 7.0625) == Zoom(7.0, 2.0**-3)
     assert zoom(7.0, 7.0) == Zoom(7.0, 2.0**-28)
-    assert zoom(0.0, -0.0) == Zoom(0.0, 2.0**-60)
+    assert zoom(0.0, -0.0) == Zoom(0.0, 2.0**-900)
 
 
 @examples(60)
