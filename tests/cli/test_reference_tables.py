@@ -158,7 +158,7 @@ def test_nothing_beside_a_reference_in_tables_is_passed_over(folder: Path, faili
             assert "remove the other reference arguments" in failing(*command, *option)
         assert "do not give another one" in failing(*command, "--qrels", str(folder / "judged.qrels"))
     sws.ingest(folder / "archive", folder)
-    with pytest.raises(sws.SettingsError, match="is an archive and has a reference"):
+    with pytest.raises(sws.SettingsError, match="is an archive with its own reference"):
         sws.open(folder / "archive", documents=DOCUMENTS, occurrences=OCCURRENCES)
 
 
