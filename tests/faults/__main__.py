@@ -44,34 +44,36 @@ KINDS = (
 INTRODUCTION = """\
 # Reliability
 
-What `make faults` tried, and how each attempt ended. The same numbers: to the last bit. An error: one line that names
-the file or the cluster, and no numbers. Silent: other numbers without an error. Unclear: a traceback, or an error that
-does not name the file. Crashed: a segmentation fault or a similar end. Hung: no end within a minute, with worker
-processes within seven.
+This page lists what `make faults` tried and how each attempt ended. The same numbers: equal to the last bit. An error:
+one line that names the file or the cluster, and no numbers. Silent: other numbers without an error. Unclear: a
+traceback, or an error that does not name the file. Crashed: a segmentation fault or similar. Hung: not finished within
+a minute, with worker processes within seven.
 
-**Damage.** One bit of one file is flipped, of every kind of file. Hostile archives are readable Parquet and JSON with
+**Damage.** One bit of one file is flipped, for every kind of file. Hostile archives are readable Parquet and JSON with
 valid hashes and contents that no archive can have.
 
-**Interruptions.** Writing is interrupted at every one of its operations on files (opening, writing, syncing, moving,
-linking, removing, making folders), what was being written cut in half. A reader must find what was there before or what
-was to be written. `--out` and `verify --repair` may also leave one error, until they are run again. Left: files that
-neither the next writer nor `swsdask vacuum` removed. Untold: an error that did not say that a commit had happened.
-After a power cut a changed name, unless its folder was synced, is the old or the new one, and a file's content, unless
-synced, is lost, by chance.
+**Interruptions.** Writing is interrupted at each of its operations on files (opening, writing, syncing, moving,
+linking, removing, making folders), and the data being written are cut in half. A reader must find either the old or the
+new content. `--out` and `verify --repair` may also leave one error until they are run again. Left: files that neither
+the next writer nor `swsdask vacuum` removed. Untold: an error that did not say that a commit had happened. A power cut
+is simulated: where a folder was not synced, a changed name is randomly the old or the new one; where a file was not
+synced, its content is randomly lost.
 
-**Races.** Five processes ingest, two of them contradicting systems of one name; others replace a system, vacuum,
-expire and score. What a process reported as written must be there, with the numbers that it has alone.
+**Races.** Five processes ingest, two of them contradictory data for the same system; others replace a system, vacuum,
+expire and score. Everything that a process reported as written must be there, with the same numbers as without the
+other processes.
 
-**Nights.** `swsdask nightly` is killed at every operation and done again, and done by two processes at once: history,
-board, archive and what is kept must be as those of an undisturbed night. Bits are flipped in what a killed night left.
+**Nights.** `swsdask nightly` is killed at every operation and run again, and run by two processes at once: history,
+board, archive and kept results must equal those of an undisturbed night. Bits are flipped in the files that a killed
+night left.
 
-**Processes.** `score`, of an archive and of files, and `ingest` run with two workers, started by the command or of a
-running scheduler. In a phase of it (start, reading, systems, each round, numbers, alignment, writing) a client,
-scheduler, nanny or worker gets SIGKILL, SIGSTOP, SIGTERM, or as a client SIGINT or SIGHUP. Phases are lengthened, so
-that they are met. Every one of the {strikes} combinations of process, signal and phase is tried once, at a moment drawn
-by the seed; the table says of how many, where time was too short or a phase ended thrice before the strike. A client
-that was killed or told to end counts as an error. Orphans: processes that outlived by a minute the command that started
-them.
+**Processes.** `score`, of an archive and of files, and `ingest` run with two workers, which the command starts or a
+running scheduler has. In one phase (start, reading, systems, each round, numbers, alignment, writing) a client,
+scheduler, nanny or worker gets SIGKILL, SIGSTOP or SIGTERM; a client also SIGINT or SIGHUP. Phases are lengthened so
+that signals arrive in them. Every one of the {strikes} combinations of process, signal and phase is tried once, at a
+moment drawn from the seed. The table gives the total where some were not tried, because time was too short or because a
+phase ended three times before the signal. A client that was killed or terminated counts as an error. Orphans: processes
+that ran for a minute after the command that started them had ended.
 """
 
 Attempt = Callable[[str, int], tuple[str, str]]
