@@ -50,7 +50,7 @@ Each page has the formula, its source, the official tools that print the measure
 docstring of the module that computes it. `swsdask measures NAME` prints the same in a terminal. A name that ends in `@`
 takes a point: `twv@0.5`.
 
-"Document" is the measures document of MediaEval's Spoken Web Search 2013; QUIRK marks what is different under `compat`.
+"Document" is the measures document of MediaEval's Spoken Web Search 2013. QUIRK marks rules that apply under `compat`.
 """
 
 _PRESETS = """`--preset NAME` takes one of these settings files; several are joined by commas, and later ones win. The
@@ -152,10 +152,10 @@ def _settings() -> Iterator[tuple[str, str]]:
     yield "settings/index.md", "\n\n".join(index)
 
 
-_SETTINGS = """A setting comes from, later ones winning: its default, `--preset`, `--compat`, `--settings FILE` and
-`--set KEY=VALUE`. An archive keeps the settings that it was made with. What can move a number is in `[evaluation]`
-or `[discovery]` and in the signature; `[engine]` says how the work runs and never changes a number.
-`swsdask settings NAME` prints the same in a terminal."""
+_SETTINGS = """A setting comes from its default, `--preset`, `--compat`, `--settings FILE` and `--set KEY=VALUE`; later
+ones win. An archive keeps the settings that it was made with. Settings that can change a number are in `[evaluation]`
+or `[discovery]` and in the signature; `[engine]` says how the work runs and never changes a number. `swsdask settings
+NAME` prints the same in a terminal."""
 
 
 def _last(each: SettingDescription) -> str:
@@ -182,7 +182,7 @@ def _table(table: str, settings: list[SettingDescription]) -> Iterator[str]:
             for each in settings
         ]
         lines = [f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows]]
-        yield "What presets and `--compat` set; empty where they leave the default.\n\n" + "\n".join(lines)
+        yield "Values that presets and `--compat` set; empty where they keep the default.\n\n" + "\n".join(lines)
     for each in settings:
         yield f"## {_last(each)}\n\n`{each.setting}`: {each.meaning}\n\nValues: `{each.type}`. " + (
             f"Default: `{each.default}`." if each.default else "Not set by default."
@@ -205,7 +205,7 @@ def _commands() -> Iterator[str]:
 
     from swsdask.cli import cli
 
-    yield "# Commands\n\nWhat `swsdask COMMAND --help` prints."
+    yield "# Commands\n\nThis page has the output of `swsdask COMMAND --help`."
     top = click.Context(cli, info_name="swsdask")
     for name in cli.list_commands(top):
         command = cli.get_command(top, name)
