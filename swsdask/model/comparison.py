@@ -1,7 +1,7 @@
 """Systems compared, and their errors.
 
-A comparison has intervals, differences, failed gates, and how they were made. Errors are what to listen to: the queries
-that cost a system most, with their false alarms and missed targets.
+A comparison has intervals, differences, failed gates, and how they were made. Errors list what is worth listening to:
+the queries that cost a system most, with their false alarms and missed targets.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ DIFFERENCES = pa.schema(
     ]
 )
 """One row per pair of systems: a - b over the queries that count for both, its interval, and p values: of the
-bootstrap, of approximate randomization, of the sign test and of Wilcoxon's (NaN where the measure is no sum over
-queries), and that of the bootstrap adjusted for all pairs of the condition and measure."""
+bootstrap, of approximate randomization, of the sign test and of Wilcoxon's test (NaN where the measure is not a sum
+over queries), and of the bootstrap, adjusted for all pairs of the condition and measure."""
 
 
 Interval = Literal["percentile", "bca"]
@@ -67,10 +67,10 @@ Drawn = Literal["queries", "documents"]
 
 @dataclass(frozen=True)
 class Resampling:
-    """Settings of a comparison: all that it depends on beside the scores.
+    """Settings of a comparison: everything that it depends on beside the scores.
 
     `interval` is "percentile" or "bca"; `adjust` is how p values of several pairs are adjusted, "holm" or "max-t".
-    `resample` is what is drawn: "queries", or "documents" as well; of term discovery "folds".
+    `resample` is what is drawn: "queries", or "documents" as well; for term discovery "folds".
     """
 
     seed: int = 0
@@ -83,7 +83,7 @@ class Resampling:
 
 @dataclass(frozen=True)
 class Failure:
-    """A gate that failed: in which condition and measure, of which system against which, and the numbers.
+    """A gate that failed: the systems, the condition, the measure and the numbers.
 
     Attributes
     ----------
@@ -92,10 +92,10 @@ class Failure:
     system, baseline, condition, measure : str
         What was compared.
     value, baseline_value, difference : float
-        The measure of both, and system - baseline over the queries that count for both. `value` and `difference` are
-        NaN for a system that lacks the measure.
+        The measure for both, and system - baseline over the queries that count for both. `value` and `difference` are
+        NaN if the system has no number for the measure.
     p : float
-        The adjusted p value of the difference; NaN for a gate that requires none.
+        The adjusted p value of the difference; NaN if the gate requires none.
     """
 
     gate: str
@@ -122,8 +122,8 @@ class Failure:
 
 
 class Tied(NamedTuple):
-    """The best system by a measure, and the others, from the best, that do not differ from it at the level of the
-    comparison. Those without a p value, as over a single query, are `untested`.
+    """The best system by a measure, and the others, best first, that do not differ from it at the level of the
+    comparison. Systems without a p value, for example over a single query, are `untested`.
     """
 
     best: str
@@ -135,7 +135,7 @@ class Tied(NamedTuple):
 class Comparison(Tables):
     """Systems compared: rows of `INTERVALS` and `DIFFERENCES`, how they were made, and notes for the reader.
 
-    `failures` are those of the gates that the comparison was made with.
+    `failures` are the gates of this comparison that failed.
     """
 
     interval_table: pa.Table
@@ -151,7 +151,7 @@ class Comparison(Tables):
 
     @property
     def measures(self) -> list[tuple[str, str]]:
-        """The (condition, measure) that were compared, in their order."""
+        """The pairs (condition, measure) that were compared, in order."""
         return list(self._intervals)
 
     def intervals_of(self, condition: str, measure: str) -> list[Row]:
@@ -183,8 +183,8 @@ class Comparison(Tables):
     def to_markdown(self, condition: str | None = "all") -> str:
         """The numbers of a condition with their intervals as a Markdown table; with None, a table for each.
 
-        Rows are systems, the best by the first measure first. Of each measure the best number is bold, and where it was
-        compared with all others, those that are tied with it.
+        Rows are systems, the best by the first measure first. The best number of each measure is bold. If it was
+        compared with all others, the numbers that are tied with it are bold too.
         """
         return "\n\n".join(self._tables(MARKDOWN, condition))
 
@@ -269,7 +269,7 @@ class CoverageStudy:
     def rows(self) -> list[Row]:
         """A row for every name: the share, and the 95 % interval (Wilson) that its number of evaluations gives it.
 
-        `expected` is its nominal value: the level of the intervals, or what a test should reject.
+        `expected` is its nominal value: the level of the intervals, or the share that a test should reject.
         """
         n, z = len(self.found), 1.959963984540054
         rows = []
@@ -283,7 +283,7 @@ class CoverageStudy:
 
 
 def _order(measure: str, value: float) -> tuple[bool, float]:
-    """A key by which the better of two values comes first, one that is not defined last."""
+    """A sort key: better values first, undefined values last."""
     return math.isnan(value), -(better(measure) or 1) * value
 
 
@@ -325,7 +325,7 @@ EVENTS = pa.schema(
     ]
 )
 """One row per event: `false_alarm`, the highest scores first, or `miss`, by document and time. Times in seconds.
-`document` is "" where the evaluation does not know it; `confused_with` are the queries that occur there."""
+`document` is "" for a document that is not in the evaluation; `confused_with` are the queries that occur there."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,10 @@
 F-score.
 
 Times are ticks of 0.1 ms (int32). Alignments and class files have at most four decimals, so `ticks / 10_000` is the
-double that an official tool parses, and its arithmetic can be followed to the last digit.
+double that an official tool parses, and the tool's arithmetic can be reproduced to the last digit.
 
-Tables hold files as they were read, before any definition is applied. Their column `line` is for messages and is not
-content; the metadata's `rounded` counts the times that were finer than a tick.
+Tables hold files as they were read, before any definition is applied. Their column `line` is only for messages; the
+metadata's `rounded` counts the times that were finer than a tick.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from swsdask.model.results import Note
 from swsdask.model.trials import I16, I32, I64, Bool
 
 Definition = Literal["document", "tde2015", "tdev2"]
-"""The definition of the measures: the measures document's (see `Readings`), that of the challenge's tool of 2015
-(`tde`), or that of 2017 and 2020 (`tdev2`)."""
+"""The definition of the measures: of the measures document (see `Readings`), of the challenge's tool of 2015 (`tde`),
+or of its tool of 2017 and 2020 (`tdev2`)."""
 
 Coverage = Literal["intersected", "union"]
 WrongBoundaries = Literal["singly", "together"]
@@ -36,11 +36,12 @@ OverlappingPairs = Literal["left_out", "kept"]
 class Readings:
     """Choices that the measures document leaves open, for the definition `document`; other definitions have none.
 
-    - `coverage`: |cover(P_disc)| / |cover(P_all)| of what is in both covers ("intersected"), or literally ("union").
-    - `min_phones`: how many phones the shortest strings have that matching pairs; those of P_all have 3 or more.
-    - `boundaries`: every boundary at no edge of a phone is a wrong one by itself ("singly"), or they are one element
-      of their set, the index -1 ("together").
-    - `overlapping_pairs`: pairs of P_clus that overlap are left out, as those of P_disc are ("left_out"), or "kept".
+    - `coverage`: |cover(P_disc)| / |cover(P_all)|, where the numerator counts only what is in both covers
+      ("intersected"), or as the formula is written ("union").
+    - `min_phones`: the least number of phones of the strings of matching pairs; strings of P_all have 3 or more.
+    - `boundaries`: every boundary that is not at the edge of a phone is one wrong boundary ("singly"), or all of them
+      are one element of the set, the index -1 ("together").
+    - `overlapping_pairs`: pairs of P_clus that overlap are left out, like those of P_disc ("left_out"), or "kept".
     """
 
     coverage: Coverage = "intersected"
@@ -61,7 +62,7 @@ NO_FOLD = -1
 class Tokens:
     """Phones or words of a corpus, sorted by (file, start, end, label): equally long columns.
 
-    `file` is a number in `Corpus.files`, `label` one in `labels`. The tokens of file f are rows
+    `file` is an index into `Corpus.files`, `label` one into `labels`. The tokens of file f are rows
     `first[f]:first[f + 1]`. Phones of one file do not overlap; words may.
     """
 
@@ -80,7 +81,7 @@ class Tokens:
 class FileIntervals:
     """Parts of files, sorted by (file, start, end): the speech of a corpus, or the parts of its folds.
 
-    `fold` numbers the fold of each; stretches of one set of folds do not overlap. The stretches of file f are rows
+    `fold` is the number of each part's fold; parts of one set of folds do not overlap. The parts of file f are rows
     `first[f]:first[f + 1]`.
     """
 
@@ -98,8 +99,8 @@ class FileIntervals:
 class Folds:
     """A set of folds, and the condition that is averaged over them: "all", or "within_talker" (a fold per speaker).
 
-    A fragment counts in the fold one of whose stretches it lies entirely inside; in none if there is no such stretch.
-    A whole file is the stretch from 0 to `MAX_TICKS`.
+    A fragment counts in a fold if it lies entirely inside one of the fold's parts; otherwise it counts in none.
+    A whole file is the part from 0 to `MAX_TICKS`.
     """
 
     condition: str
@@ -109,12 +110,12 @@ class Folds:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A corpus, in which systems search; the same for every system, given to every worker once.
+    """A corpus, in which systems search; the same for every system, sent to every worker once.
 
-    `files` are sorted. `segment`, int32 [n_phones], numbers the maximal runs of phones of one file of which each starts
-    where the one before ends, ascending. `silence` and `noise`, bool [n_phone_labels], mark the labels "SIL" and "SPN".
-    `speech` are the stretches that fragments are clipped to (tde2015 only), None where none were given. `words` of
-    tdev2 are those that it reads: not the ones labelled SIL. `notes` report what was changed or left aside.
+    `files` are sorted. A segment is a maximal run of phones of one file, each of which starts where the one before it
+    ends; `segment`, int32 [n_phones], numbers them, ascending. `silence` and `noise`, bool [n_phone_labels], mark the
+    labels "SIL" and "SPN". `speech` are the parts that fragments are clipped to (tde2015 only), None where none were
+    given. `words` of tdev2 omit those labelled SIL, as the tool does. `notes` report what was changed or left out.
     """
 
     definition: Definition
@@ -134,9 +135,9 @@ class Corpus:
 class Fragments:
     """The fragments that one system found, as read: rows sorted by (class, file, start, end), duplicates kept.
 
-    `cluster` is a number in `classes`, the names of the classes in the order of the file; an empty class has no rows.
-    `dropped` counts the rows of the file that the definition does not let in, by reason; `notes` report what
-    else was changed, or would have stopped the official tool.
+    `cluster` is an index into `classes`, the names of the classes in the order of the file; an empty class has no rows.
+    `dropped` counts the rows of the file that the definition excludes, by reason; `notes` report what else was
+    changed, or would have stopped the official tool.
     """
 
     system: str
@@ -154,16 +155,16 @@ class Fragments:
 
 @dataclass(frozen=True, eq=False)
 class Discovered:
-    """One system's fragments placed in the corpus by a definition: what every statistic of discovery is counted on.
+    """One system's fragments placed in the corpus by a definition: the input of every statistic of discovery.
 
     Distinct fragments are rows sorted by (file, start, end) (tdev2: one row per distinct (file, start, end) too).
-    Fragment i has the phones `first[i]:last[i]` of the corpus (maybe none) and `type[i]`, equal for fragments of equal
-    phone labels and no others, numbered without gaps. `fold` is int16 [n_fold_sets, n_fragments], `NO_FOLD` for
-    fragments that no fold of that set counts.
+    Fragment i has the phones `first[i]:last[i]` of the corpus (maybe none). `type[i]` is equal for fragments with equal
+    phone labels and for no others; types are numbered without gaps. `fold` is int16 [n_fold_sets, n_fragments],
+    `NO_FOLD` for fragments that no fold of that set counts.
 
-    Members are rows sorted by (cluster, fragment), a duplicate member one row each: `member_cluster`, a number in
+    Members are rows sorted by (cluster, fragment); each duplicate has a row of its own: `member_cluster`, an index into
     `classes`, and `member_fragment`, a row of the fragments. `dropped` counts the rows of the file that are no members,
-    those of `Fragments.dropped` too, by reason; `clipped` those whose times a stretch of speech cut.
+    including those of `Fragments.dropped`, by reason; `clipped` counts those that were cut to a part of `speech`.
     """
 
     system: str
@@ -211,7 +212,7 @@ STRETCHES = pa.schema(
         pa.field("line", pa.int64(), nullable=False),
     ]
 )
-"""One row per stretch of speech (`fold` 0), or per stretch of a fold, numbered in the order of the file."""
+"""One row per part of the speech (`fold` 0), or per part of a fold; folds are numbered in the order of the file."""
 
 SPEAKERS = pa.schema(
     [
@@ -220,7 +221,7 @@ SPEAKERS = pa.schema(
         pa.field("line", pa.int64(), nullable=False),
     ]
 )
-"""One row per file: who speaks in it."""
+"""One row per file: its speaker."""
 
 CLASSES = pa.schema(
     [
@@ -302,26 +303,26 @@ DISCOVERY = tuple(_rows())
 
 
 class DiscoverySettings(BaseModel):
-    """Everything that can move a number of term discovery. Part of the signature of every result.
+    """Everything that can change a number of term discovery. Part of the signature of every result.
 
-    Readings (`model.discovery.Readings`) are what the definition `document` leaves open.
+    Readings (`model.discovery.Readings`) are choices that the definition `document` leaves open.
 
     Attributes
     ----------
     definition : {"document", "tde2015", "tdev2"}
         The measures document, or the official tool whose definitions apply.
     coverage : {"intersected", "union"}
-        Whether the cover of discovered pairs counts only inside that of all pairs.
+        Whether the cover of discovered pairs counts only inside the cover of all pairs.
     min_phones : int
-        The least number of phones of a string that matching pairs have.
+        The least number of phones of the strings of matching pairs.
     boundaries : {"singly", "together"}
-        Whether each boundary at no edge of a phone is a wrong one, or all of them are one.
+        Whether boundaries that are not at the edge of a phone are one wrong boundary each, or one together.
     overlapping_pairs : {"left_out", "kept"}
         Whether pairs of one class that overlap are left out.
     n_folds : int
         The number of folds where there is no fold file.
     fold_by : {"file", "time"}
-        Without a fold file: folds of whole files, or cut where they must be to be equally long.
+        Without a fold file: whether folds consist of whole files, or files are cut so that folds are equally long.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
@@ -336,7 +337,7 @@ class DiscoverySettings(BaseModel):
 
     @staticmethod
     def taken_by(definition: Definition, settings: Mapping[str, object]) -> dict[str, object]:
-        """The settings of some that a definition takes: readings are of the document, and tdev2 has no folds."""
+        """The given settings that a definition has: only the document has readings, and tdev2 has no folds."""
         without = set() if definition == "document" else {field.name for field in fields(Readings)}
         without |= {"n_folds", "fold_by"} if definition == "tdev2" else set()
         return {name: value for name, value in settings.items() if name not in without}
@@ -355,7 +356,7 @@ class DiscoverySettings(BaseModel):
 
     @property
     def chosen_folds(self) -> list[str]:
-        """The settings of folds that are not the default: nothing else may define folds then."""
+        """The settings of folds that differ from the default; nothing else may then define folds."""
         defaults = {name: DiscoverySettings.model_fields[name].default for name in ("fold_by", "n_folds")}
         return [name for name, default in defaults.items() if getattr(self, name) != default]
 

@@ -1,18 +1,18 @@
 """Errors that users see: each says where, what was expected, what was found and what to do.
 
-`exit_code` of a class is that of the command line: 1 a fault of swsdask, 2 bad input or settings, 3 a gate
+`exit_code` of a class is the exit code of the command line: 1 a fault of swsdask, 2 bad input or settings, 3 a gate
 failed, 4 the cluster failed (the work can be resumed). `Problems` collects what is wrong with a file before one error
 is raised; `counted` writes numbers of things in sentences.
 
-Text that is shown or kept: secrets are struck out, and characters that act instead of being seen are escaped.
+In text that is shown or kept, secrets are struck out and invisible control characters are escaped.
 
-A URL may carry a password (`https://user:password@host/`) or, as presigned URLs do, a signature or a token in its query
-string. Errors strike out secrets when they are made, and so does whatever keeps the name of a file. Where a
-password has signs that a URL must write as %40 or %2F, everything up to the last @ is taken for it: rather too much is
-struck out than too little.
+A URL may contain a password (`https://user:password@host/`) or, if it is presigned, a signature or a token in its query
+string. Errors strike out secrets when they are made, and so does all code that keeps the name of a file. Where a
+password has characters that a URL must write as %40 or %2F, everything up to the last @ is taken for the password: too
+much is struck out rather than too little.
 
-Ids, file names and attributes come from others. A terminal obeys some characters (ESC, U+009B), and some make a line
-read otherwise than it is stored (U+202E).
+Ids, file names and attributes are untrusted. A terminal obeys some characters (ESC, U+009B), and others display a line
+in another order than it is stored (U+202E).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ STRUCK = "***"
 """The text that replaces a secret."""
 
 _SHORTEST = 8
-"""Values with fewer characters are not looked for in text: they may be any word."""
+"""Shorter values are not searched for in text: they could be any word."""
 
 _PASSWORD = re.compile(
     r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://(?!\[|(?:localhost|[^\s/:@?#]*\.[^\s/:@?#]*):\d{1,5}[/?#])[^\s/:@?#]*:)\S+@",
     re.IGNORECASE,
 )
-"""The user and the password; neither an IPv6 address nor a host and its port, with an @ behind them."""
+"""The user and the password; not an IPv6 address or a host with a port, followed by an @."""
 _TOKEN = re.compile(r"(https?://)[^\s/:@?#]+@", re.IGNORECASE)
-"""A user without a password: a token, as hosts of repositories take it."""
+"""A user without a password: a token, as repository hosts accept it."""
 _PARAMETER = re.compile(r"[?&;#]([^\s=&?#;]+)=")
 _VALUE = re.compile(r"[^&\s]*[^&\s'\"<>:.,;)]|")
-"""The value of a parameter, without signs that may end it in a sentence."""
+"""The value of a parameter, without punctuation that may follow it in a sentence."""
 _SECRET = re.compile(r"sig|token|passw|pwd|secret|credential|key|auth|jwt|^code$", re.IGNORECASE)
 """The names of parameters that are struck out."""
 _OPTION = re.compile(r"signature|token|passw|secret|credential|account_key|connection_string", re.IGNORECASE)
@@ -48,7 +48,7 @@ _known: set[str] = set()
 
 
 def without_secrets(text: str) -> str:
-    """Strike out the secrets of text: those of the URLs in it, and the values that `remember` got.
+    """Strike out the secrets in a text: those of its URLs, and the values that `remember` got.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def without_secrets(text: str) -> str:
 
 
 def _without_parameters(text: str) -> Iterator[str]:
-    """The parts of text, without the values of parameters that are secrets: in URLs within others too."""
+    """The parts of text, without the values of parameters that are secrets, also in URLs inside URLs."""
     done = 0
     for parameter in _PARAMETER.finditer(text):
         if parameter.start() >= done and _SECRET.search(unquote(parameter[1])):
@@ -80,7 +80,7 @@ def _without_parameters(text: str) -> Iterator[str]:
 
 
 def remember(options: Mapping[str, object]) -> None:
-    """Remember the secrets among options of a store, by their names; options may be nested."""
+    """Remember the secrets among the options of a store; names identify them, and options may be nested."""
     for name, value in options.items():
         if isinstance(value, Mapping):
             remember(value)
@@ -89,25 +89,25 @@ def remember(options: Mapping[str, object]) -> None:
 
 
 _ACTING = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
-    r"\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # unseen, or directions
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
+    r"\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, or directions
     r"\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
-"""U+200C and U+200D join letters of several scripts and stay."""
+"""U+200C and U+200D are kept: several scripts need them to join letters."""
 
 _ACTS = re.compile(f"[{_ACTING}]")
 _STYLE = re.compile(rf"(\x1b\[[0-9;]*m)|([{_ACTING}])")
 
 
 def visible(text: str) -> str:
-    r"""The text with every character that acts instead of being seen escaped as in JSON, such as ``\u202e``."""
-    if text.isprintable():  # known sooner, and no character that acts is
+    r"""The text with every invisible control character escaped as in JSON, such as ``\u202e``."""
+    if text.isprintable():  # a faster check: no such character is printable
         return text
     return _ACTS.sub(lambda found: _escaped(found[0]), text)
 
 
 def is_text(name: str) -> bool:
-    """Whether the name of a file is UTF-8, and not bytes of another encoding."""
+    """Whether the name of a file is valid UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -116,12 +116,12 @@ def is_text(name: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    r"""The text in one line, each newline as ``\n``: names of files may have some."""
+    r"""The text in one line, each newline as ``\n``: names of files may have newlines."""
     return text.replace("\n", "\\n")
 
 
 def styled(text: str) -> str:
-    """The same, but for sequences that set colour and weight of text."""
+    """The same, but sequences that set the colour and weight of text are kept."""
     return _STYLE.sub(lambda found: found[1] or _escaped(found[2]), text) if _ACTS.search(text) else text
 
 
@@ -131,11 +131,11 @@ def _escaped(character: str) -> str:
 
 
 _FORMULA = re.compile(r"(?![+-][0-9.]+(?:[eE][+-]?[0-9]+)?$)[=+\-@\t\r]")
-"""The begin of a formula in some spreadsheet (OWASP, CSV Injection), unless it is a number."""
+"""The beginning of a formula in some spreadsheet (OWASP, CSV Injection), unless it is a number."""
 
 
 def without_formula(text: str) -> str:
-    """The text as a spreadsheet takes it for text or a number: with an apostrophe before what would be a formula."""
+    """The text with an apostrophe in front if a spreadsheet would take it for a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
@@ -146,7 +146,7 @@ LISTED = 20
 """The number of ids that a note spells out; the others are counted."""
 
 FEW = 3
-"""The number of names that suffice to show what a sentence is about."""
+"""The number of names that are enough to show what a sentence is about."""
 
 LONGEST = 600
 """The number of characters of a value that a message holds."""
@@ -175,8 +175,8 @@ class Problem:
     """One thing that is wrong with an input.
 
     `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning). A
-    `transient` problem is one of reaching the file and says nothing of its content: reading it again may succeed.
-    Secrets are struck out (`model.errors`). `str` of it is one line.
+    `transient` problem is a failure to reach the file, not a fault of its content: reading it again may succeed.
+    Secrets are struck out (`model.errors`). Its `str` is one line.
     """
 
     file: str
@@ -196,19 +196,19 @@ class Problem:
 
 
 def cut(text: str) -> str:
-    """Text without the middle of it where it is too long to read."""
+    """The text, without its middle if it is too long to read."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 class InputError(SwsdaskError):
-    """An input file or table is not what it must be.
+    """An input file or table is not valid.
 
     Attributes
     ----------
     problems : tuple of Problem
         The problems in file order, each with its file, line, what was expected, what was found, and the remedy.
     total : int
-        The number of problems, of which `problems` may keep only the first.
+        The number of all problems; `problems` may keep only the first of them.
 
     Examples
     --------
@@ -273,7 +273,7 @@ class ExecutionError(SwsdaskError):
 
 
 class ResourceError(SwsdaskError):
-    """Memory, threads or open files of this process, or of a worker, do not suffice: says what to do."""
+    """Too little memory, or too few threads or open files, for this process or a worker: says what to do."""
 
     exit_code = 2
 
@@ -342,13 +342,13 @@ def listed(ids: Sequence[str], most: int = LISTED) -> str:
 
 
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
-    """Raise `SettingsError` for an argument that is none of those that are known."""
+    """Raise `SettingsError` for an argument that is not one of the known values."""
     if value not in known:
         raise SettingsError(f"{name} is {cut(repr(value))}; expected one of {', '.join(known)}.")
 
 
 def choices(known: Iterable[str], instead_of: str) -> str:
-    """The names that are known; of more than `LISTED`, those nearest to the one that was given, and how many more."""
+    """The known names; if there are more than `LISTED`, those nearest to the given one, and how many more."""
     names = list(known)
     if len(names) <= LISTED:
         return ", ".join(names) or "none"

@@ -1,8 +1,8 @@
-"""Layers of settings: files, presets and explicit settings, which become one; and what an archive keeps of them.
+"""Layers of settings: files, presets and explicit settings, which are merged; and the settings that an archive keeps.
 
 A settings file is TOML with the tables of `model.settings`, and may begin with `notes`, sentences that are shown beside
-the numbers. A preset is such a file in `conf/`, installed with the package. Layers, later ones winning: defaults,
-preset, what `compat` implies, explicit settings. What is wrong with a file is one error that says in which line.
+the numbers. A preset is such a file in `conf/`, installed with the package. The layers are defaults, preset, what
+`compat` implies, and explicit settings; later ones win. A fault of a file is one error that says in which line it is.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ COMPAT_IMPLIES: dict[str, dict[str, object]] = {
 
 KEPT_NONE = "The archive keeps no settings: an earlier release made it."
 _KWSEVAL_INC = {"average_precision": {"no_relevant": "zero"}}
-"""The settings of KWSEval's -inc beside `no_targets = "false_alarms_only"`: every query without targets has AP = 0."""
+"""The settings that KWSEval's -inc implies beside `no_targets`: every query without targets has AP = 0."""
 
 _PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
-"""Plain words for messages of pydantic that use those of Python."""
+"""Plain words for messages of pydantic that use terms of Python."""
 
 _MOST = 20
 """The number of wrong keys and values that an error names."""
@@ -71,7 +71,7 @@ def read_toml(content: bytes) -> TomlTable:
     Parameters
     ----------
     content : bytes
-        The file. A byte order mark is passed over.
+        The file. A byte order mark is ignored.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def read_toml(content: bytes) -> TomlTable:
     Raises
     ------
     ValueError
-        If it is no TOML, or nested so deeply that it cannot be read.
+        If it is not TOML, or nested so deeply that it cannot be read.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def read_toml(content: bytes) -> TomlTable:
 
 
 def _where(text: str, kind: type[Exception]) -> str:
-    """The first line that raises this kind of error, which no line above it does, however these lines break off."""
+    """The line of the error: the text up to it raises this kind of error, the text up to any earlier line does not."""
     lines = text.split("\n")
 
     def raises(number: int) -> bool:
@@ -156,9 +156,9 @@ def preset_names() -> list[str]:
 
 
 def load_preset(name: str) -> TomlTable:
-    """A preset as its file has it, or several joined by commas, of which later ones win.
+    """The content of a preset's file, or of several, joined by commas; later ones win.
 
-    Raises `SettingsError` with the nearest name if there is none such.
+    Raises `SettingsError` with the nearest name if a preset does not exist.
     """
     if not isinstance(name, str):
         raise SettingsError(f"preset: expected a name, or several joined by commas; found {cut(repr(name))}.")
@@ -175,7 +175,7 @@ def _load_one(name: str) -> TomlTable:
 
 
 def matching_presets(evaluation: Mapping[str, object]) -> list[str]:
-    """The presets whose every value the settings of an evaluation have, those with the most values."""
+    """The presets all of whose values the settings of an evaluation have; of these, those with the most values."""
     values = {*_texts(evaluation)}
     wanted = {name: {*_texts(load_preset(name).get("evaluation", {}))} for name in preset_names()}
     found = {name: len(own) for name, own in wanted.items() if own and own <= values}
@@ -249,7 +249,7 @@ def _remedy(unknown: tuple[int | str, ...]) -> str:
 
 
 def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> TomlTable:
-    """Two layers, shaped as a TOML file, as one: what `above` says wins, key by key; notes are those of both.
+    """Merge two layers, shaped as a TOML file: values of `above` win, key by key; notes of both are kept.
 
     Raises `SettingsError` for a value in `below` where `above` has a table.
     """
@@ -269,9 +269,9 @@ def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> TomlT
 
 
 def _merge_point(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    """Costs refine costs; another way of giving the operating point replaces what was there.
+    """Merge operating points: costs refine costs; any other way of giving the point replaces the lower layer.
 
-    Raises `SettingsError` for some of the costs where there are none to refine.
+    Raises `SettingsError` for some of the costs where the lower layer has no costs to refine.
     """
     costs = {"p_target", "c_miss", "c_fa"}
     if set(above) <= costs and set(below) <= costs:
@@ -290,7 +290,7 @@ def _merge_point(below: Mapping[str, object], above: Mapping[str, object]) -> di
 class Layers:
     """The settings that a user gives: the content of a preset, a `compat`, and explicit settings, which win.
 
-    Of `judged` documents, trials are documents unless a layer says otherwise.
+    If documents are `judged`, trials are documents unless a layer says otherwise.
     """
 
     preset: Mapping[str, object] | None = None
@@ -299,7 +299,7 @@ class Layers:
     judged: bool = False
 
     def settings(self) -> Settings:
-        """The settings. Raises `SettingsError` for what is wrong with them, or for judged documents as other trials."""
+        """The settings. Raises `SettingsError` if they are wrong, or if documents are judged but are not the trials."""
         below: dict[str, object] = {"evaluation": {"trials": "document"}} if self.judged else {}
         resolved = build_settings(merge_layers(below, self.preset or {}), self.compat, self.explicit)
         if self.judged and resolved.evaluation.trials != "document":
@@ -309,9 +309,9 @@ class Layers:
         return resolved
 
     def over(self, kept: Layers) -> Layers:
-        """These layers given for an archive that keeps others: a preset replaces those, all else goes on top.
+        """These layers over those that an archive keeps: a preset replaces the kept ones, anything else goes on top.
 
-        Of term discovery, what is kept for one definition and another does not take is left out with the other.
+        For term discovery, kept settings that the definition in use does not have are left out.
         """
         judged = self.judged or kept.judged
         if self.preset is not None:
@@ -340,7 +340,7 @@ def _without_engine(layer: Mapping[str, object]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Override:
-    """A setting that is used otherwise than an archive keeps it."""
+    """A setting whose value differs from the one that an archive keeps."""
 
     setting: str
     kept: str
@@ -351,7 +351,7 @@ class Override:
 
 
 def overrides(kept: Settings, used: Settings) -> tuple[Override, ...]:
-    """The settings that can move a number and whose values differ, in their order."""
+    """The settings that can change a number and whose values differ, in order."""
     before, now = dict(_values(kept)), dict(_values(used))
     names = dict.fromkeys((*before, *now))
     return tuple(
@@ -363,7 +363,7 @@ def overrides(kept: Settings, used: Settings) -> tuple[Override, ...]:
 
 @dataclass(frozen=True)
 class Settled:
-    """The settings that are used, and those of them that an archive keeps otherwise."""
+    """The settings that are used, and which of them differ from those that an archive keeps."""
 
     settings: Settings
     overridden: tuple[Override, ...] = ()
@@ -403,7 +403,7 @@ def flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def _text(value: object) -> str:
-    """A value as it is given to `--set`."""
+    """A value as one writes it for `--set`."""
     if value is None:
         return "not set"
     return value if isinstance(value, str) else json.dumps(value)

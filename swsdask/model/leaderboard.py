@@ -1,4 +1,4 @@
-"""The leaderboard: numbers over all queries by condition, system and measure; the rank of systems; and their moves.
+"""The leaderboard: numbers over all queries by condition, system and measure; the rank of systems and its changes.
 
 A night's record says how systems moved on the board, which runs were refused, and which gates failed.
 """
@@ -32,11 +32,11 @@ RETRIEVAL = (("map", "ndcg", "r_precision"), ("bpref", "reciprocal_rank"), ("n_r
 """The measures of rankings alone."""
 
 _IMPORTANCE = ("atwv", "mtwv", "cnxe", "map", "p_miss", "reciprocal_rank", "otwv", "stwv")
-"""The measures whose groups of columns are shown where not all fit, the most important first."""
+"""The measures whose groups of columns are shown if not all fit, the most important first."""
 
 
 def importance(group: Collection[str]) -> int:
-    """The rank of a group of columns where not all fit, from 0 for the most important."""
+    """The rank of a group of columns if not all fit, 0 for the most important."""
     return next((rank for rank, name in enumerate(_IMPORTANCE) if name in group), len(_IMPORTANCE))
 
 
@@ -48,11 +48,11 @@ MOST_TABLES = 12
 """The maximum number of conditions that a terminal or a notebook shows unless more are requested."""
 
 MOST_LINES = 60
-"""The maximum number of systems in a table of a notebook, as pandas has it."""
+"""The maximum number of systems in a table of a notebook, the same as in pandas."""
 
 
 def columns_of(measures: Collection[str]) -> list[list[str]]:
-    """The groups of columns of a leaderboard where all measures were requested, those that have numbers."""
+    """The groups of columns of a leaderboard if all measures were requested; only columns that have numbers."""
     chosen = LEADERBOARD if any(name in measures for group in LEADERBOARD for name in group) else RETRIEVAL
     return [[name for name in group if name in measures] for group in chosen]
 
@@ -89,13 +89,13 @@ class Board:
         return [counted(int(values[-1]), FACTS[measure]) for measure, values in known.items() if values]
 
     def of_first(self, n_conditions: int) -> Board:
-        """The board of the first conditions; the systems and their places are the same."""
+        """The board of the first conditions; systems and their places do not change."""
         return replace(self, conditions=self.conditions[:n_conditions])
 
     def beta(self, condition: str) -> float | None:
         """The beta of TWV = 1 - (P_miss + beta P_fa) that follows from the numbers (2013 measures document, Eq. 6).
 
-        It follows from those with the highest P_fa, which rounding moves least; None if no system has a false alarm.
+        The numbers with the highest P_fa are used, where rounding matters least; None if no system has a false alarm.
         """
         best, beta = 0.0, None
         for system in self.systems:
@@ -159,17 +159,17 @@ def rank(
 
 
 NEW, REPLACED, SETTINGS, VERSION = "new", "run replaced", "other settings or collection", "other version of swsdask"
-"""Why a system is scored."""
+"""The reasons why a system is scored."""
 
 GONE, UNREAD = "", "unread"
-"""In place of the stamp of a refused run that is no longer in the inbox, and of one that could not be reached."""
+"""Used instead of a stamp: for a refused run that is no longer in the inbox, and for one that could not be reached."""
 
 
 @dataclass(frozen=True)
 class Move:
     """The change of a system that was scored in a night: `reason` says why it was scored.
 
-    `was` is the number of the baseline, NaN where there is none; `p` of the difference, NaN where it was not tested.
+    `was` is the number of the baseline, NaN if there is none; `p` the p value of the difference, NaN if not tested.
     """
 
     system: str
@@ -185,7 +185,7 @@ class Move:
 class Refused:
     """A run that was set aside: the file, its system, its first problems and how many there are.
 
-    One that could not be reached is `unread`: every night looks into it again.
+    A run that could not be reached is `unread`: every night tries it again.
     """
 
     url: str
@@ -199,9 +199,9 @@ class Refused:
 class Record:
     """The findings of a night beside its numbers.
 
-    `stamps` are the size and time, or ETag, of every run that was looked into, `GONE` of the refused ones that are
-    gone, `UNREAD` of those that could not be reached; `sources` the file of each system that was taken in; `rows` the
-    detections that were ingested; `gates` what failed of them, `notes` what a reader must know.
+    `stamps` are the size and time, or ETag, of every run that was examined, `GONE` for refused ones that are gone,
+    `UNREAD` for those that could not be reached. `sources` is the file of each system that was ingested, `rows` the
+    number of detections that were ingested, `gates` the failed gates, and `notes` what a reader must know.
     """
 
     number: int

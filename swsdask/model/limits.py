@@ -1,7 +1,7 @@
 """The limits of a process: memory, threads and open files.
 
-The system and libraries say in many ways that something does not suffice; to a user all are one fault, with one line
-that names the limit. Where a library would not fail but abort the process or wait, the limit is checked beforehand.
+The system and libraries report a shortage in many ways; a user sees one kind of error, with one line that names the
+limit. Where a library would abort the process or wait instead of failing, the limit is checked beforehand.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LIMITS = {
 
 
 def shortage(error: BaseException | None, what: str | None = None) -> ResourceError | None:
-    """Return the error for a failure for want of memory, threads or open files; None for any other failure.
+    """Return the error for a failure that a lack of memory, threads or open files caused; None for any other failure.
 
-    Libraries put errors of their own around what the system said, so what an error was raised from is looked at too.
-    One that was raised from None is looked at alone. `what` failed, where that is known.
+    Libraries wrap the errors of the system, so the causes of an error are examined too, unless it was raised from None.
+    `what` is the operation that failed, if known.
 
     Examples
     --------
@@ -50,13 +50,13 @@ def shortage(error: BaseException | None, what: str | None = None) -> ResourceEr
 
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The numbers of errors of a disk, a quota or a limit of the size of files that is reached."""
+"""The error numbers of a full disk, an exhausted quota and a file that exceeds the limit of its size."""
 
 
 def check_addresses(least: int, what: str) -> None:
     """Raise `ResourceError` if `ulimit -v` allows this process fewer than `least` bytes, which `what` needs.
 
-    Libraries in C++ abort the process when they cannot allocate, so it is not tried.
+    Libraries in C++ abort the process when they cannot allocate memory, so the limit is checked instead.
     """
     _check_limit(resource.RLIMIT_AS, least, what)
 
@@ -69,7 +69,7 @@ def check_open_files(least: int, what: str) -> None:
 def check_threads(least: int, what: str) -> None:
     """Raise `ResourceError` if `ulimit -u` leaves this process fewer than `least` threads, which `what` needs.
 
-    What counts is all that the user runs, on whichever terminal. Root has no such limit. Libraries in C++ abort the
+    The limit counts the threads of all processes of the user. Root has no such limit. Libraries in C++ abort the
     process when they cannot start a thread.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -83,11 +83,11 @@ def check_threads(least: int, what: str) -> None:
 
 
 _MANY_THREADS = 1024
-"""From so many on it is not counted what a user runs: that takes time at every start."""
+"""If this many threads are allowed, those of the user are not counted: counting takes time at every start."""
 
 
 def _threads_of_others() -> int:
-    """Return the number of threads of this user's other processes, as far as the system reports it."""
+    """Return the number of threads of this user's other processes, if the system reports it."""
     found, user = 0, str(os.getuid())
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, KeyError):  # ended meanwhile
@@ -104,7 +104,7 @@ def _check_limit(kind: int, least: int, what: str) -> None:
 
 
 def _reason_of(error: BaseException) -> str | None:
-    """The kind of shortage that an error is, and what to do; None if it is none."""
+    """The kind of shortage that an error reports, and what to do; None if it reports none."""
     said, number = str(error), error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or _NO_MEMORY.search(said):
         found = f"out of memory ({cut(one_line(said))})" if said else "out of memory"
@@ -112,8 +112,8 @@ def _reason_of(error: BaseException) -> str | None:
         return f"{found}. {_limit(resource.RLIMIT_AS)}{remedy}"
     if number in {errno.EMFILE, errno.ENFILE} or _NO_FILE.search(said):
         return f"too many open files. {_limit(resource.RLIMIT_NOFILE)}Allow more, or set fewer workers."
-    # EAGAIN is also what a lock that is held raises, where it is taken and answered, and what a full pipe does that is
-    # not to be waited for; that says how much was written.
+    # Two other cases raise EAGAIN: a lock that is held, which is handled where it is taken, and a full non-blocking
+    # pipe, whose error has characters_written.
     if _NO_THREAD.search(said) or (number == errno.EAGAIN and getattr(error, "characters_written", None) is None):
         limits = _limit(resource.RLIMIT_AS) + _limit(resource.RLIMIT_NPROC)
         return f"no further thread or process can be started. {limits}Allow more, or set fewer workers."
@@ -121,7 +121,7 @@ def _reason_of(error: BaseException) -> str | None:
 
 
 def _limit(kind: int) -> str:
-    """A sentence about a limit of this process, with the blank that follows; empty where there is none."""
+    """A sentence about a limit of this process, with a blank after it; empty if there is no limit."""
     allowed, _ = resource.getrlimit(kind)
     sentence, unit = _LIMITS[kind]
     return "" if allowed == resource.RLIM_INFINITY else f"{sentence.format(allowed // unit)}. "

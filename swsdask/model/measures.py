@@ -1,8 +1,8 @@
 """The table of measures: one row for each name, with its heading, digits, order of merit and source.
 
 Rankings, tables, pages and documentation read it; a measure's formula is in `measures`, under the same name. A name
-that ends in "@" means one number at each point, such as `twv@0.5`. `map(rel=2)` is MAP where documents are relevant
-from grade 2 on.
+that ends in "@" means one number at each point, such as `twv@0.5`. `map(rel=2)` is MAP if documents are relevant from
+grade 2 on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MEASURES, _THESIS, _NDCG = "2013 measures document, ", "thesis, ", "Järvelin a
 
 
 class Points(NamedTuple):
-    """The setting that holds the points of a measure, an example of one, and what they may be."""
+    """The setting that holds the points of a measure, an example of a point, and the allowed values."""
 
     setting: str
     example: str
@@ -68,8 +68,8 @@ class Description:
         1 if a higher value is better, -1 if a lower one is, 0 if neither.
     balanced : bool
         Whether misses and false alarms weigh against each other, so that detecting everything or nothing does not win.
-        Systems are ranked by the first balanced measure that has numbers. Of two that always rank alike, such as C_Norm
-        and C_Det, one is balanced.
+        Systems are ranked by the first balanced measure that has numbers. If two measures always rank alike, such as
+        C_Norm and C_Det, only one is balanced.
     by_query : bool
         Whether the report's table of queries has a column for it, if it is defined for a query.
     source : str
@@ -77,15 +77,15 @@ class Description:
     formula : str
         The formula in plain text: ``sum over q of``, ``a / b``, ``N_(g-1)``. The documentation typesets it.
     span : str
-        The lowest and the highest value, such as ``0 .. 1``; one that is not bounded is left out.
+        The lowest and the highest value, such as ``0 .. 1``; a missing bound means that there is none.
     printed : str
         Official tools that print it, and its name there, such as ``trec_eval: map; KWSEval: MAP%``.
     points : Points, optional
-        Where a measure whose name ends in "@" is measured.
+        The points of a measure whose name ends in "@".
     quotient : callable, optional
-        For a measure that is the quotient of two numbers of hits, accepted trials and targets: both of them. It is
-        computed over all queries and per query, by the system's decisions or, if it has points, at thresholds; not
-        defined (NaN) where the second is 0.
+        For a measure that is a quotient: its numerator and denominator, from the numbers of hits, accepted trials and
+        targets. It is computed over all queries and per query, by the system's decisions or, if it has points, at
+        thresholds; not defined (NaN) where the denominator is 0.
     """
 
     name: str
@@ -112,7 +112,7 @@ def _recall(found: Accepted) -> tuple[I64, I64]:
 
 
 def _f_beta(beta: int) -> Quotient:
-    """The harmonic mean of precision and, beta^2 times, of recall; not defined without targets."""
+    """The harmonic mean of precision and of recall with the weight beta^2; not defined without targets."""
 
     def quotient(found: Accepted) -> tuple[I64, I64]:
         total = found.accepted + beta**2 * found.targets
@@ -445,14 +445,14 @@ BALANCED = tuple(row.name for row in TABLE if row.balanced)
 """Names of measures by which systems may be ranked, the preferred first."""
 
 _STAND_IN = {"atwv": "mtwv"}
-"""By measure, the one that replaces it for a system without it: runs without decisions have no ATWV."""
+"""The substitute of a measure, for systems that lack it: runs without decisions have no ATWV."""
 
 
 _NAME = re.compile(r"([^(@]+)(?:\(rel=([0-9]+)\))?(?:(@)(.*))?")
 
 
 class Name(NamedTuple):
-    """The name of a measure in its parts: `twv@` of `twv@0.5`, the least relevant grade, and the point, "" for none."""
+    """The parts of a measure's name: `twv@` of `twv@0.5`, the lowest relevant grade, and the point, "" for none."""
 
     family: str
     level: int
@@ -460,7 +460,7 @@ class Name(NamedTuple):
 
 
 def parse_name(measure: str) -> Name:
-    """The parts of a name.
+    """Split a name into its parts.
 
     Examples
     --------
@@ -475,13 +475,13 @@ def parse_name(measure: str) -> Name:
 
 
 def at_level(measure: str, level: int) -> str:
-    """The name of a measure where documents are relevant from a grade on: `precision_at_rank(rel=2)@5`."""
+    """The name of a measure if documents are relevant from a grade on: `precision_at_rank(rel=2)@5`."""
     family, at, point = measure.partition("@")
     return measure if level == RELEVANT else f"{family}(rel={level}){at}{point}"
 
 
 def named_at(level: int, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Numbers by the names that their measures have where documents are relevant from a grade on."""
+    """Rename measures to the names that they have if documents are relevant from a grade on."""
     return {at_level(name, level): column for name, column in columns.items()}
 
 
@@ -498,16 +498,16 @@ def describe(measure: str) -> Description:
 
 @cache
 def _of_discovery() -> dict[str, Description]:
-    from swsdask.model.discovery import DISCOVERY  # which is made of this module's rows
+    from swsdask.model.discovery import DISCOVERY  # which imports this module
 
     return {row.name: row for row in DISCOVERY}
 
 
 def measures_of_merit(measures: Sequence[str], requested: Sequence[str] | None = None) -> list[str]:
-    """The requested ones of some measures that have an order of merit.
+    """The requested measures that have an order of merit.
 
-    Where all were requested (None), those by which systems may be ranked, the preferred first; those of term discovery
-    in their order.
+    If all were requested (None): those by which systems may be ranked, the preferred first; for term discovery in
+    the order of its table.
     """
     of_discovery = (name for name in measures if name in _of_discovery() and describe(name).balanced)
     names = requested or (*BALANCED, *of_discovery)
@@ -515,7 +515,7 @@ def measures_of_merit(measures: Sequence[str], requested: Sequence[str] | None =
 
 
 def names_in(tool: str) -> dict[str, str]:
-    """The measures by their names in an official tool; of a family, by what precedes its point."""
+    """The measures by their names in an official tool; a family by the part of the name before its point."""
     found = (
         (row.name, name)
         for row in TABLE
@@ -526,7 +526,7 @@ def names_in(tool: str) -> dict[str, str]:
 
 
 def distinct_headings(measures: Sequence[str]) -> list[str]:
-    """Headings of adjacent columns: measures that would share a heading have their names instead."""
+    """Headings of adjacent columns: measures with the same heading have their names instead."""
     headings = [describe(measure).heading for measure in measures]
     return [
         heading if headings.count(heading) == 1 else measure
@@ -535,9 +535,9 @@ def distinct_headings(measures: Sequence[str]) -> list[str]:
 
 
 def written(measure: str, value: float) -> str:
-    """A number with the digits of its measure; a dash where it is not defined. Beyond `_LONG` six digits are enough.
+    """A number with the digits of its measure; a dash where it is not defined. Beyond `_LONG` it has six digits.
 
-    A small rate, of false alarms, that would be only zeros has three digits.
+    A small rate of false alarms, which would be printed as zeros only, has three significant digits.
 
     Examples
     --------
@@ -556,7 +556,7 @@ def written(measure: str, value: float) -> str:
 
 
 def signed(measure: str, change: float) -> str:
-    """A difference of two numbers of a measure with its sign; one that is written as zero has none. "" if undefined.
+    """A difference of two numbers of a measure with its sign, without a sign if it is written as zero; "" if undefined.
 
     Examples
     --------
@@ -570,7 +570,7 @@ def signed(measure: str, change: float) -> str:
 
 
 def better(measure: str) -> int:
-    """1 if higher values of a measure are better, -1 if lower ones are, 0 if neither; `twv@0.5` is as `twv@`."""
+    """1 if higher values of a measure are better, -1 if lower ones are, 0 if neither; `twv@0.5` counts as `twv@`."""
     return describe(measure).better
 
 
@@ -583,8 +583,8 @@ def select_measures(names: Sequence[str], measures: Sequence[str]) -> Iterator[s
 def ranking_measures(measures: Sequence[str], requested: Sequence[str] | None) -> tuple[str, ...]:
     """Return the measures that rank systems: the first requested one with an order of merit, then its substitute.
 
-    `measures` are those that have numbers. Where all were requested (None), systems are ranked by ATWV. Empty where
-    none has an order of merit.
+    `measures` are those that have numbers. If all were requested (None), systems are ranked by ATWV. Empty if none has
+    an order of merit.
     """
     first = next((name for name in select_measures(requested or BALANCED, measures) if better(name)), None)
     if first is None:

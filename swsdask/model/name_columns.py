@@ -1,7 +1,7 @@
 """Columns of names in tables in memory: each name is held once, and rows have its code.
 
-Codes count names in order of first appearance, so that equal tables have equal codes. What goes through a column by its
-names goes through the distinct ones only.
+Codes number the names in order of first appearance, so that equal tables have equal codes. Functions that look at the
+names of a column look at each distinct name once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from swsdask.model.trials import I32, I64, Bool
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
-"""The type of names in tables in memory, where each name is held once: a fifth of the memory."""
+"""The type of names in tables in memory. Each name is held once, which takes a fifth of the memory of strings."""
 
 
 def coded_schema(schema: pa.Schema) -> pa.Schema:
@@ -25,7 +25,7 @@ def coded_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def coded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table by a schema, its names as `NAMES` in order of first appearance: equal tables have equal codes."""
+    """The columns of a schema, names as `NAMES` in order of first appearance: equal tables have equal codes."""
     fields = coded_schema(schema)
     columns = [
         table[f.name].dictionary_encode() if pa.types.is_dictionary(f.type) else table[f.name].cast(f.type)
@@ -37,9 +37,8 @@ def coded(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def gathered(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables of one schema, one after the other, names coded in order of first appearance.
 
-    Chunks share the columns of names in which they are equal: those of many systems with the same queries and measures
-    are held once. So are the codes of columns that have one name in each chunk, as that of systems: there every chunk
-    has a dictionary of its own.
+    A column of names that is equal in several chunks is held once: many systems have the same queries and measures. In
+    columns with one name in each chunk, such as `system`, every chunk has its own dictionary, and chunks share codes.
     """
     batches: list[pa.RecordBatch] = []
     for batch in (batch for table in tables for batch in table.to_batches()):
@@ -58,7 +57,7 @@ def _with_equal_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _shared(column: pa.Array, before: pa.Array | None) -> pa.Array:
-    """The column, in memory that it shares where it is one of names: equal to the chunk before, or of one name."""
+    """The column; one of names shares memory if it is equal to the chunk before it or has only one name."""
     if not pa.types.is_dictionary(column.type):
         return column
     if before is not None and column.equals(before):
@@ -70,13 +69,13 @@ def _shared(column: pa.Array, before: pa.Array | None) -> pa.Array:
 
 
 def constant(name: pa.Array, length: int) -> pa.Array:
-    """A column of the one name in `name`, in memory that all such columns share."""
+    """A column that repeats the one name in `name`; all such columns share the memory of their codes."""
     return pa.DictionaryArray.from_arrays(pa.array(_zeros(1 << length.bit_length())[:length]), name)
 
 
 @cache
 def _zeros(length: int) -> I32:
-    """The codes of columns of one name: memory that nobody writes to takes no room."""
+    """The codes of columns of one name: zeroed memory that is never written takes no space."""
     return np.zeros(length, np.int32)
 
 
@@ -87,7 +86,7 @@ def decoded(table: pa.Table) -> pa.Table:
 
 
 def places_of(column: pa.ChunkedArray, names: Sequence[str]) -> I64:
-    """The place of every row's name among some distinct names, -1 of others: names are compared once, not by row."""
+    """The index of every row's name in `names` (distinct), -1 for others: names are compared once, not by row."""
     column = _with_codes(column).unify_dictionaries()
     if not column.num_chunks:
         return np.empty(0, np.int64)
@@ -106,7 +105,7 @@ def distinct_names(column: pa.ChunkedArray) -> list[str]:
 
 
 def names_of(column: pa.ChunkedArray) -> list[str]:
-    """The name in every row of a column that has one in each: names are decoded once, not by row."""
+    """The name in every row of a column without nulls: names are decoded once, not by row."""
     found: list[str] = []
     for chunk in _with_codes(column).chunks:
         names = chunk.dictionary.to_pylist()
@@ -115,9 +114,9 @@ def names_of(column: pa.ChunkedArray) -> list[str]:
 
 
 def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
-    """The rows of a table whose columns have one of some names each: `rows_with(curves, curve=["det"])`.
+    """The rows of a table that have one of the given names in each given column: `rows_with(curves, curve=["det"])`.
 
-    A chunk that has none of the names, as that of another system, costs next to nothing.
+    A chunk without these names, for example of another system, takes almost no time.
     """
     parts = []
     for batch in table.to_batches():
@@ -134,9 +133,9 @@ def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
 
 
 def rows_by(table: pa.Table, column: str) -> dict[str, pa.Table]:
-    """The rows of each name in a column, in the order in which names appear first; those without a name are left out.
+    """The rows of each name in a column, names in order of first appearance; rows without a name are left out.
 
-    Only chunks that have several names are searched.
+    Only chunks with several names are searched.
     """
     parts: dict[str, list[pa.RecordBatch]] = {}
     for batch in table.to_batches():
@@ -150,7 +149,7 @@ def rows_by(table: pa.Table, column: str) -> dict[str, pa.Table]:
 
 
 def _among(column: pa.Array, wanted: Set[str]) -> Bool | bool:
-    """Return the mask of the rows that have one of the names; one value where all rows agree."""
+    """Return the mask of the rows that have one of the names; a single bool if it holds for all rows."""
     codes = _with_codes(column)
     if codes.null_count == len(codes):
         return False

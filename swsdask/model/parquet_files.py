@@ -1,12 +1,12 @@
 """Parquet files of results in one form, and files of one schema joined without decoding them.
 
-A Parquet file is row groups, one after the other, and a footer that says where each of their columns begins. Files are
-joined by copying their row groups and writing one footer for all of them, in which every place is moved by the bytes
-before it. So row groups are encoded where their rows are computed, and who makes the file only copies bytes.
+A Parquet file consists of row groups, one after the other, and a footer that says where each of their columns begins.
+Files are joined by copying their row groups and writing one footer for all of them, with offsets increased by the
+number of bytes before them. So row groups are encoded where their rows are computed, and joining only copies bytes.
 
 The footer is the struct `FileMetaData` of Apache Parquet (parquet.thrift) in Thrift's compact protocol
-(thrift-compact-protocol.md). It is read whole and written whole, whatever fields it has. pyarrow, which encodes and
-reads the row groups, has no function for joining them.
+(thrift-compact-protocol.md). It is read and written as a whole, with any fields it has. pyarrow, which encodes and
+reads the row groups, has no function that joins them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ import pyarrow.parquet as pq
 from swsdask.model.name_columns import coded_schema
 
 _POINTS = ("threshold", "x", "y")
-"""The numbers of curves, which all differ. Of neighbours the first bytes are alike, so each byte is stored apart."""
+"""The numbers of curves, which all differ. Neighbours have similar first bytes, so a split by bytes compresses well."""
 
 _VALUES = ("value",)
-"""The numbers of measures. Compression finds those that are equal as well as a dictionary does, and sooner."""
+"""The numbers of measures. Compression finds equal ones as well as a dictionary does, and is faster."""
 
 _FEW = ("system", "condition", "curve")
-"""Names that are the same in long stretches of rows: some bytes a row group, which compression does not make fewer."""
+"""Names that repeat over many rows: a few bytes per row group, which compression would not reduce."""
 
 _ROWS_PER_GROUP = 250_000
-"""So few, what one row group is encoded in is small beside the tables, and stays in the caches of a core."""
+"""Few enough that the buffers for encoding a row group are small beside the tables and fit in the caches of a core."""
 
 
 def encoded(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Buffer:
-    """The Parquet file of a table, by `write_parquet`; a file as it is."""
+    """Encode a table as a Parquet file with `write_parquet`; a file is returned unchanged."""
     if isinstance(rows, pa.Buffer):
         return rows
     sink = pa.BufferOutputStream()
@@ -48,8 +48,8 @@ def encoded(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Buffer:
 def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFile) -> None:
     """Write the columns of a schema with one compression, one size of row groups, no metadata and one NaN for all.
 
-    Names go into the file as their codes, which are counted anew in each row group: the bytes depend on the rows alone,
-    and nothing is decoded. Row groups state which systems they have, and nothing else.
+    Names are written as codes, which start anew in each row group: the bytes depend on the rows alone, and nothing is
+    decoded. Row groups have statistics of the column `system` only.
     """
     encodings = {**dict.fromkeys(_POINTS, "BYTE_STREAM_SPLIT"), **dict.fromkeys(_VALUES, "PLAIN")}
     with pq.ParquetWriter(
@@ -68,13 +68,13 @@ def write_parquet(table: pa.Table, schema: pa.Schema, where: Path | pa.NativeFil
 
 
 def encoded_in_turn(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Buffer:
-    """The Parquet file, as `encoded` makes it, of the rows of tables that are drawn one after the other."""
+    """The Parquet file of the rows of all tables, as `encoded` makes it; one table after the other is consumed."""
     files = (encoded(group, schema) for group in _in_row_groups(tables))
     return pa.py_buffer(b"".join(joined(chain(files, [encoded(schema.empty_table(), schema)]))))
 
 
 def _in_row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of tables, cut as `write_parquet` cuts those of one."""
+    """The rows of all tables, cut into row groups as `write_parquet` cuts one table."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
@@ -110,7 +110,7 @@ def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _in_order_of_appearance(names: pa.DictionaryArray) -> bool:
-    """Whether codes count the names as they first appear, and no name is unused: seen sooner than they are coded."""
+    """Whether codes number the names by first appearance and no name is unused. The check is faster than coding."""
     if len(names) == 0 or len(names.dictionary) < 2:
         return bool(len(names.dictionary) == (names.null_count < len(names)))
     codes = names.indices.fill_null(-1).to_numpy()
@@ -121,7 +121,7 @@ def _in_order_of_appearance(names: pa.DictionaryArray) -> bool:
 
 
 def decoded_rows(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Table:
-    """The table `in_one_form` that was `encoded`, or is to be, by a schema."""
+    """The rows of a table or of an `encoded` file, `in_one_form`."""
     if isinstance(rows, pa.Table):
         return in_one_form(rows, schema)
     with _opened(rows, schema) as opened:
@@ -129,7 +129,7 @@ def decoded_rows(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Table:
 
 
 def decoded_groups(file: pa.Buffer, metadata: pq.FileMetaData, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
-    """The rows of some row groups of a file whose metadata is known, as `decoded_rows` has them."""
+    """The rows of some row groups of a file whose metadata is known, as `decoded_rows` returns them."""
     with _opened(file, schema, metadata=metadata) as opened:
         return opened.read_row_groups(groups, use_threads=False)
 
@@ -140,7 +140,7 @@ def _opened(file: pa.Buffer, schema: pa.Schema, **known: pq.FileMetaData) -> pq.
 
 
 def groups_of_systems(metadata: pq.FileMetaData) -> dict[str, list[int]] | None:
-    """The row groups of each system, in order, as `write_parquet` states them; None where one has several or no."""
+    """The row groups of each system, in order, by their statistics; None unless each has exactly one system."""
     found: dict[str, list[int]] = {}
     for number in range(metadata.num_row_groups):
         stated = metadata.row_group(number).column(0).statistics
@@ -161,7 +161,7 @@ def count_rows(rows: pa.Table | pa.Buffer) -> int:
 
 _MAGIC = b"PAR1"
 _LENGTH = 4
-"""The bytes of the length of the footer, which stand before the magic at the end."""
+"""The size of the footer's length in bytes; it precedes the magic at the end."""
 
 _SCHEMA, _N_ROWS, _ROW_GROUPS = 2, 3, 4
 """Fields of FileMetaData."""
@@ -173,24 +173,24 @@ _DETAILS = 3
 """The field of ColumnChunk with its ColumnMetaData."""
 
 _PLACES_OF_CHUNK = (2, 4, 6)
-"""Places in ColumnChunk: of the chunk's own metadata, and of the indexes of its pages."""
+"""Offsets in ColumnChunk: of the chunk's metadata, and of the indexes of its pages."""
 
 _PLACES_OF_DETAILS = (9, 10, 11, 14)
-"""Places in ColumnMetaData: of data, index and dictionary pages, and of the Bloom filter."""
+"""Offsets in ColumnMetaData: of data, index and dictionary pages, and of the Bloom filter."""
 
 
 def joined(files: Iterable[pa.Buffer]) -> Iterator[bytes | memoryview]:
-    """Yield the parts of the file that has the rows of all files, one after the other.
+    """Yield, part by part, the file that has the rows of all files, one after the other.
 
     Parameters
     ----------
     files
-        Files of one schema, as `encoded` makes them; at least one. Each is drawn after the one before it is copied.
+        Files of one schema, as `encoded` makes them; at least one. Each is consumed after the one before it is copied.
 
     Raises
     ------
     ValueError
-        The files are of several schemas, or one is not a Parquet file.
+        The files have several schemas, or one is not a Parquet file.
     """
     yield _MAGIC
     whole: _Struct = {}
@@ -212,7 +212,7 @@ def joined(files: Iterable[pa.Buffer]) -> Iterator[bytes | memoryview]:
         place += end - len(_MAGIC)
         n_rows += footer[_N_ROWS][1]
     if not groups and bare is not None:
-        # Files without rows say nothing, but not every version of pyarrow reads a file without row groups.
+        # Files without rows add nothing, but not every version of pyarrow reads a file without row groups.
         groups, content_of_bare = bare
         yield content_of_bare
     written = _CompactWriter()
@@ -222,7 +222,7 @@ def joined(files: Iterable[pa.Buffer]) -> Iterator[bytes | memoryview]:
 
 
 def _footer(file: memoryview) -> tuple[_Struct, int]:
-    """The footer of a file, and the place where it begins."""
+    """The footer of a file, and its offset."""
     tail = len(file) - len(_MAGIC) - _LENGTH
     begin = tail - int.from_bytes(file[tail : tail + _LENGTH], "little")
     if tail < len(_MAGIC) or file[tail + _LENGTH :] != _MAGIC or begin < len(_MAGIC):
@@ -234,9 +234,9 @@ def _footer(file: memoryview) -> tuple[_Struct, int]:
 
 
 def _move(groups: Iterable[_Struct], distance: int) -> None:
-    """Move the places of row groups. One that is 0 says nothing, since a file begins with its magic."""
+    """Increase the offsets of row groups. An offset of 0 is unset, since a file begins with its magic."""
     for group in groups:
-        group.pop(_ORDINAL, None)  # has 16 bits, and need not be there
+        group.pop(_ORDINAL, None)  # optional, and only 16 bits wide
         _add(group, (_BEGIN,), distance)
         for chunk in group[_COLUMNS][1][1]:
             _add(chunk, _PLACES_OF_CHUNK, distance)
@@ -259,11 +259,11 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 _INTEGERS = (_I16, _I32, _I64)
 
 _LONG = 15
-"""From so many items on the length of a list follows its type."""
+"""A list with this many items or more has its length after its type."""
 
 
 class _CompactReader:
-    """Reads the compact protocol: integers of 7 bits a byte, the lowest first, and signs in their lowest bit.
+    """Reads the compact protocol: integers have 7 bits per byte, the lowest first, and their sign in the lowest bit.
 
     Raises `StopIteration` where the content ends.
     """

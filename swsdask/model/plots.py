@@ -1,7 +1,7 @@
 """Figures of a result, drawn with matplotlib, an optional dependency: ``pip install 'swsdask[plot]'``.
 
-Every method draws into the given matplotlib Axes, or into new ones, and returns them: labels, limits and styles can be
-changed afterwards, and ``axes.figure.savefig("det.pdf")`` writes the figure.
+Every method draws into the given matplotlib Axes, or into new ones, and returns them: you can change labels, limits
+and styles afterwards, and ``axes.figure.savefig("det.pdf")`` writes the figure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _normal = np.vectorize(NormalDist().cdf, otypes=[np.float64])
 class Figures:
     """The figures of a result.
 
-    `systems` are names, in the order of the legend; default: the first ten of the leaderboard, but for those without
+    `systems` are names, in the order of the legend; default: the first ten of the leaderboard, except those without
     the curve, which the legend names. `condition` is the condition whose numbers are drawn. `ax` are the matplotlib
     Axes to draw into; default: new ones.
     """
@@ -78,9 +78,9 @@ class Figures:
     ) -> axes.Axes:
         """Draw DET curves: P_miss over P_fa at every threshold, both on normal-deviate scales.
 
-        Curves are those of Martin et al. 1997, "The DET curve in assessment of detection task performance". A filled
-        circle marks a system's own decisions, a hollow one its best single threshold (MTWV). Grey lines have equal TWV
-        (2013 measures document, Eq. 6).
+        See Martin et al. 1997, "The DET curve in assessment of detection task performance". A filled circle marks a
+        system's own decisions, a hollow one its best single threshold (MTWV). Grey lines have equal TWV (2013 measures
+        document, Eq. 6).
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Figures:
         condition : str, default "all"
             The condition whose curves are drawn.
         pooled : bool, default False
-            Draw the rates of all trials together instead of their averages over queries.
+            Draw the rates over all trials instead of the averages over queries.
         ax : matplotlib.axes.Axes, optional
             Where to draw. Default: new Axes.
 
@@ -146,10 +146,10 @@ class Figures:
         cost: str = "ece",
         ax: axes.Axes | None = None,
     ) -> axes.Axes:
-        """Draw what scores cost as log-likelihood ratios, over the prior log-odds.
+        """Draw the cost of the scores, taken as log-likelihood ratios, over the prior log-odds.
 
         Solid lines are the scores as given, dashed ones the best rising map of them (PAV); the dotted line is the cost
-        without scores. Where a solid line lies above the dotted one the scores do harm.
+        without scores. Where a solid line lies above the dotted one, the scores do harm.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class Figures:
         interpolated: bool = True,
         ax: axes.Axes | None = None,
     ) -> axes.Axes:
-        """Draw precision over recall, of all trials of a system in one ranking.
+        """Draw precision over recall, with all trials of a system in one ranking.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class Figures:
         condition : str, default "all"
             The condition whose curves are drawn.
         interpolated : bool, default True
-            Draw the highest precision at a recall or a higher one.
+            Draw at each recall the highest precision at this or any higher recall.
         ax : matplotlib.axes.Axes, optional
             Where to draw. Default: new Axes.
 
@@ -335,7 +335,7 @@ class Figures:
         return found, chosen, ()
 
     def _curve(self, system: str, condition: str, kind: str) -> tuple[F64, F64]:
-        """A curve by ascending x where it is of priors or recall, else from the highest threshold down."""
+        """A curve: by ascending x if x is a prior or a recall, else from the highest threshold down."""
         own = self.curve_rows.among([system])
         rows = rows_with(own, condition=[condition], curve=[kind])
         if rows.num_rows == 0:
@@ -351,14 +351,14 @@ class Figures:
 
 
 def new_figure() -> Figure:
-    """An empty matplotlib Figure that no window shows."""
+    """An empty matplotlib Figure without a window."""
     with _needed():
         from matplotlib.figure import Figure
     return Figure(layout="constrained")
 
 
 def save(figure: Figure, file: IO[bytes], form: str) -> None:
-    """Write a figure as "svg", "pdf" or "png": without a date, and with the same ids for the same figure."""
+    """Write a figure as "svg", "pdf" or "png", without a date and with reproducible ids."""
     from matplotlib import rc_context
 
     dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -414,17 +414,17 @@ def _lines_of_equal_twv(ax: axes.Axes, beta: float) -> None:
 
 
 def _finished(ax: axes.Axes, condition: str, lines: Sequence[Line2D], without: Sequence[str]) -> axes.Axes:
-    """Give the title, and a legend of these lines behind what has been in the axes before."""
+    """Set the title, and a legend of these lines after what the axes had before."""
     ax.set_title("" if condition == "all" else condition)
     others = [handle for handle in ax.get_legend_handles_labels()[0] if handle not in lines]
     labels = [str(handle.get_label()) for handle in others] + [_label(str(line.get_label())) for line in lines]
     title = _label(f"Not drawn, without this curve: {listed(without, FEW)}") if without else None
-    # matplotlib leaves labels that begin with "_" out, unless they are given.
+    # matplotlib omits labels that begin with "_" unless they are passed explicitly.
     ax.legend([*others, *lines], labels, title=title, fontsize="small", title_fontsize="small")
     return ax
 
 
 def _label(name: str) -> str:
-    """A name as a label: in lines that leave room for what is drawn, and without mathematics in it."""
+    """A name as a label: wrapped into short lines, and with $ not taken for mathematics."""
     lines = (name[begin : begin + _LINE] for begin in range(0, len(name), _LINE))
     return "\n".join(lines).replace("$", r"\$")

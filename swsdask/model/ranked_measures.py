@@ -1,8 +1,8 @@
 """Ranked measures: the settings `[evaluation.average_precision]` and `[evaluation.gap]`, and penalty functions of GAP.
 
-A penalty function is what a replay point earns, by its signed distance (point - onset) from an onset: negative where
-replay starts early. All are 0 beyond their ends. They are named as the source names them (Liu and Oard, One-Sided
-Measures, SIGIR 2006), though their value is what is earned.
+A penalty function gives what a replay point earns, by its signed distance (point - onset) from an onset: negative if
+replay starts early. All are 0 beyond their ends. The source names them so (Liu and Oard, One-Sided Measures, SIGIR
+2006), although their value is a reward.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ F64 = NDArray[np.float64]
 class Penalty(NamedTuple):
     """A function of the signed distance, in any one unit, with values in [0, 1]; 0 outside `at`[0] .. `at`[-1].
 
-    Within, where `sigma` is 0, straight lines between (`at`, `value`), float64, at least two, `at` ascending and
-    distinct; else exp(-d^2 / 2 sigma^2), whatever `value`.
+    Inside: if `sigma` is 0, straight lines between the points (`at`, `value`), float64, at least two, `at` ascending
+    and distinct; else exp(-d^2 / 2 sigma^2), and `value` is ignored.
     """
 
     at: F64
@@ -63,16 +63,16 @@ class ReplayRule(NamedTuple):
 
 
 DEFAULT_WIDTH_S = 105.0
-"""Seven steps of 15 s: the triangle that the source finds the best overall choice."""
+"""Seven steps of 15 s: the triangle that the source considers the best overall choice."""
 
 DEFAULT_REPLAY = ReplayRule(1, triangular(DEFAULT_WIDTH_S * TICKS_PER_SECOND, DEFAULT_WIDTH_S * TICKS_PER_SECOND))
 
 
 Order = Literal["document-descending", "document-ascending", "input"]
-"""Rules for trials of equal score that look at the trial, not at its outcome."""
+"""Rules for trials of equal score that depend on the trial, not on its outcome."""
 
 Addition = Literal["exact", "running"]
-"""The ways to add terms up: exactly and rounded once, or one after the other in double precision."""
+"""The ways to add terms: exactly and rounded once, or one after the other in double precision."""
 
 Duplicates = Literal["ignore", "false-positive", "first"]
 """Rules for several detections of one event."""
@@ -85,10 +85,10 @@ _OF_TRIALS: dict[str, Duplicates] = {"virtual": "false-positive", "segment": "ig
 class RankRule:
     """The settings that statistics of rankings need.
 
-    `order` says what comes first of equal scores, None where only outcomes or nothing does. Before scores are compared
-    those below `floor` are raised to it, and if `single` they are rounded to single precision; if `text` they are
-    compared as texts. `duplicates` says what several detections of one event are, None where that is what the
-    evaluation's trials make of them.
+    `order` is the order of trials with equal scores, None if only outcomes or nothing order them. Before scores are
+    compared, those below `floor` are raised to it, and if `single` they are rounded to single precision; if `text` they
+    are compared as texts. `duplicates` says how several detections of one event are treated, None if the kind of trials
+    decides it.
     """
 
     order: Order | None = None
@@ -107,7 +107,7 @@ DEFAULT_RANKING = RankRule()
 
 
 RELEVANT = 1
-"""The grade from which a judged document is relevant, where a measure does not say otherwise."""
+"""The grade from which a judged document is relevant, unless a measure says otherwise."""
 
 WITHOUT_ORDER = ("group", "expected")
 """The rules that give equal scores no order."""
@@ -119,12 +119,12 @@ class AveragePrecisionSettings(BaseModel):
     Attributes
     ----------
     ties : {"group", "best", "worst", "expected", "document-descending", "document-ascending", "input"}
-        The order of equal scores: one group, targets first or last, the expectation over all orders, by document id, or
-        as in the run's files.
+        The order of trials with equal scores: one group, targets first or last, the expectation over all orders, by
+        document id, or the order in the run's files.
     interpolation : {"max", "none"}
         Whether a precision is replaced by the highest one at a later rank.
     integration : {"step", "trapezoid"}
-        Whether a step of recall weighs the precision at its end or the mean of both ends.
+        Whether a step of recall weights the precision at its end or the mean of both ends.
     no_relevant : {"exclude", "zero", "zero-if-retrieved", "nan"}
         How MAP counts queries without targets.
     missing : {"zero", "skip"}
@@ -140,9 +140,9 @@ class AveragePrecisionSettings(BaseModel):
     ranks : tuple of int
         The ranks K of precision_at_rank@K, recall_at_rank@K, success_at_rank@K and ap_at_rank@K.
     recall_rounding : {"exact", "trec_eval", "nearest"}
-        How the number of hits that reaches a recall is rounded.
+        How the number of hits needed for a recall is rounded.
     addition : {"exact", "running"}
-        Whether terms and numbers of queries are added exactly, or one after the other in double precision.
+        Whether terms, and numbers of queries, are added exactly, or one after the other in double precision.
     recalls : tuple of float
         The recalls R of precision_at_recall@R.
     persistences : tuple of float
@@ -182,7 +182,7 @@ class AveragePrecisionSettings(BaseModel):
         return tuple(dict.fromkeys((RELEVANT, *self.levels)))
 
     def rule(self, trials: str) -> RankRule:
-        """Return the settings that statistics need, for a kind of trials."""
+        """Return the settings that statistics need for a kind of trials."""
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
         own = self.duplicates if self.duplicates != "as-trials" else None
         floor = -inf if self.score_floor is None else self.score_floor

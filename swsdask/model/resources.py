@@ -1,7 +1,7 @@
-"""Resources of a system: time, memory and hardware, as its makers report them in a `resources.toml` beside its run.
+"""Resources of a system: time, memory and hardware, as its developers report them in a `resources.toml` beside its run.
 
-Required by the 2013 measures document, section 4.3. Numbers are kept as they were written; whatever is computed from
-them is exact (decimals as fractions) and rounded once, by the measure.
+The 2013 measures document, section 4.3, requires them. Numbers are kept as they were written; computations with them
+are exact (decimals as fractions) and rounded once, by the measure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _listed(given: object) -> Any:
 
 
 LEAST, MOST = 1e-9, 1e15
-"""Bounds beyond all use, so that no quotient overflows."""
+"""Bounds far outside practical values, so that no quotient overflows."""
 
 Amount = Annotated[float, Field(strict=True, ge=0, le=MOST)]
 Positive = Annotated[float, Field(strict=True, ge=LEAST, le=MOST)]
@@ -37,10 +37,10 @@ class _Table(BaseModel):
 
 
 class Phase(_Table):
-    """The resources that indexing, or searching, took.
+    """The resources that indexing, or searching, used.
 
-    The time is CPU time (`cpu_hours` or `cpu_seconds`) or wall time (`wall_hours` or `wall_seconds`) on so many
-    `cores`. `peak_memory_gb` is one number or one per step and node, of which the highest counts.
+    The time is CPU time (`cpu_hours` or `cpu_seconds`) or wall time (`wall_hours` or `wall_seconds`) on a number of
+    `cores`. `peak_memory_gb` is one number or one per step and node; the highest counts.
     """
 
     wall_hours: Amount | None = None
@@ -60,7 +60,7 @@ class Phase(_Table):
 
     @property
     def cpu_time(self) -> Fraction | None:
-        """Hours that one core would have taken: CPU time, or wall time times cores; None where no time is reported."""
+        """Hours of one core: CPU time, or wall time times cores; None if no time is reported."""
         wall = _hours(self.wall_hours, self.wall_seconds)
         return _hours(self.cpu_hours, self.cpu_seconds) if wall is None else wall * (self.cores or 1)
 
@@ -71,7 +71,7 @@ class Phase(_Table):
 
 
 class Node(_Table):
-    """A type of computing node, and how many there were of it. `phase` says what they were used for."""
+    """A type of computing node, and how many of them were used. `phase` says for which phase."""
 
     brand: Text
     cpu: Text
@@ -84,7 +84,7 @@ class Node(_Table):
 
 
 class Resources(_Table):
-    """A whole file. The duration of the audio is the ECF's unless it is given.
+    """A whole file. Unless the duration of the audio is given, it is that of the ECF.
 
     `query_seconds` or `query_hours` is the duration of all examples of all queries together, or a list with that of
     each example.
@@ -116,7 +116,7 @@ class Resources(_Table):
         return _hours(self.query_hours, self.query_seconds)
 
     def to_json(self) -> str:
-        """Return what was reported as JSON in one canonical form: equal resources give equal text."""
+        """Return the resources as canonical JSON: equal resources give equal text."""
         return self.model_dump_json(exclude_defaults=True)
 
     @classmethod
@@ -147,7 +147,7 @@ class ProcessingLoadSettings(_Table):
 
 def times_of_list(attributes: Mapping[str, str]) -> Resources | None:
     """Return the CPU seconds of indexing (`indexing_time`) and of searching all queries (`search_time` of each) that a
-    kwslist or stdlist gives. None where it gives neither; a time that is no number of seconds is passed over.
+    kwslist or stdlist gives. None if it gives neither; a time that is not a number of seconds is ignored.
     """
     indexing = _seconds([attributes.get("indexing_time", "")])
     searching = _seconds([value for name, value in attributes.items() if name.startswith("search_time.")])
@@ -166,7 +166,7 @@ def _seconds(texts: list[str]) -> float | None:
 
 
 def _hours(hours: tuple[float, ...] | float | None, seconds: tuple[float, ...] | float | None) -> Fraction | None:
-    """Whichever is given, added up, in hours."""
+    """The sum of the one that is given, in hours."""
     if hours is not None:
         return _total(hours)
     return None if seconds is None else _total(seconds) / SECONDS_PER_HOUR

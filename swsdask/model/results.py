@@ -71,7 +71,7 @@ ALIGNMENT = pa.schema(
         pa.field("outcome", pa.string(), nullable=False),
     ]
 )
-"""One row per trial that a run gives, and per target that it misses. Times in seconds; `decision` YES, NO or null;
+"""One row per trial that a run gives, and per target without a trial. Times in seconds; `decision` YES, NO or null;
 `outcome` is hit, miss, false_alarm or correct_nondetection."""
 
 
@@ -85,9 +85,9 @@ QUERY_TEXTS = pa.schema(
 
 
 class Note(NamedTuple):
-    """A note on one system, and a summary without its numbers, by which equal notes of several systems are merged.
+    """A note on one system, and a summary without its numbers; notes of several systems with one summary are merged.
 
-    A summary with a `number` has `{}` in its place: of many systems the line says the sum.
+    A summary with a `number` has `{}` in its place: the line of several systems gives the sum.
     """
 
     text: str
@@ -96,17 +96,17 @@ class Note(NamedTuple):
 
     @classmethod
     def of_count(cls, before: str, number: int, things: str, after: str) -> Self:
-        """A sentence with a number of things, such as "queries": of many systems the line says their sum."""
+        """A sentence with a number of things, such as "queries"; the line of several systems gives the sum."""
         around = (text.replace("{", "{{").replace("}", "}}") for text in (before, f" {things}{after}"))
         return cls(f"{before}{counted(number, things)}{after}", "{}".join(around), number)
 
 
 FEW_SYSTEMS = 3
-"""A note that holds for at most this many systems is repeated for each; one that holds for more is one line."""
+"""A note on at most this many systems is repeated for each; a note on more systems is one line."""
 
 
 def note_lines(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
-    """The notes of systems to read: a line for each, and one line for what holds for many systems."""
+    """The notes of systems as lines: one for each note, and one for a note that many systems share."""
     holders: dict[str, list[str]] = {}
     texts: dict[str, set[str]] = {}
     total: Counter[str] = Counter()
@@ -141,11 +141,11 @@ class Result(Figures, Tables):
     Attributes
     ----------
     scores, curves, alignment, query_texts : pandas.DataFrame
-        The tables, made when they are read; `to_arrow` has the same in Arrow. `alignment` is None unless it was
+        The tables, made on first access; `to_arrow` has the same in Arrow. `alignment` is None unless it was
         requested, `query_texts` unless the list of queries has texts.
     score_rows, curve_rows, alignment_rows : SystemRows
-        The rows of `scores`, `curves` and `alignment` as they are held: those of each system apart, as tables or as
-        they go into a file.
+        The rows of `scores`, `curves` and `alignment` as they are held: separately for each system, as tables or
+        encoded as Parquet.
     overall : pyarrow.Table
         The rows of `scores` over all queries.
     table, curve_table, alignment_table, text_table : pyarrow.Table
@@ -201,17 +201,17 @@ class Result(Figures, Tables):
 
     @property
     def table(self) -> pa.Table:
-        """The rows of `SCORES`, decoded when they are read first."""
+        """The rows of `SCORES`, decoded on first access."""
         return self.score_rows.table
 
     @property
     def curve_table(self) -> pa.Table:
-        """The rows of `CURVES`, decoded when they are read first."""
+        """The rows of `CURVES`, decoded on first access."""
         return self.curve_rows.table
 
     @property
     def alignment_table(self) -> pa.Table | None:
-        """The rows of `ALIGNMENT`, decoded anew each time: there may be many."""
+        """The rows of `ALIGNMENT`, decoded on each access and not kept: there may be many."""
         return None if self.alignment_rows is None else self.to_arrow("alignment")
 
     @property
@@ -247,8 +247,8 @@ class Result(Figures, Tables):
     def to_csv(self, path: str | None = None) -> str | None:
         """All numbers in long form as CSV: a file with the columns of `scores`, or its text if no path is given.
 
-        Numbers have the digits that give the same float64 when they are read; what is not defined, and the query of a
-        number over all queries, is empty.
+        Numbers have enough digits to give the same float64 when read. Undefined numbers are empty, and so is the query
+        of a number over all queries.
         """
         text: str | None = self.scores.to_csv(path, index=False)
         return text
@@ -259,9 +259,9 @@ class Result(Figures, Tables):
         Parameters
         ----------
         measures : str or iterable of str, optional
-            The columns, in this order. Default: the measures that were requested, or all that there are.
+            The columns, in this order. Default: the measures that were requested, or all.
         condition : str, default "all"
-            The condition whose numbers are taken.
+            The condition whose numbers are shown.
 
         Returns
         -------
@@ -369,18 +369,18 @@ RANK_CORRELATION = pa.schema(
         pa.field("tau_ap_symmetric", pa.float64(), nullable=False),
     ]
 )
-"""A row for every ordered pair of measures, a measure with itself among them. `tau_ap` is of the ranking under
-`measure` with that under `other` as the truth. NaN where fewer than two systems have both measures, or where all of
-them are tied."""
+"""A row for every ordered pair of measures, including a measure with itself. `tau_ap` compares the ranking under
+`measure` with that under `other` as the truth. NaN if fewer than two systems have both measures, or if all of them
+are tied."""
 
 
 @dataclass(frozen=True, eq=False)
 class RankCorrelation:
     """Rankings of the systems of one condition under each of n_measures measures, compared pair by pair.
 
-    A pair goes by the systems that have both measures: `n_systems` int64 [n_measures, n_measures] of `systems`. `tau_b`
-    and `tau_ap` float64 of that shape: see `comparison.rank_correlation`. `winners` holds the best systems by measure,
-    several where they are equal; none where no system has the measure.
+    A pair is computed over the systems that have both measures: `n_systems` int64 [n_measures, n_measures] counts them.
+    `tau_b` and `tau_ap` are float64 of that shape: see `comparison.rank_correlation`. `winners` holds the best systems
+    by measure: several if they are equal, none if no system has the measure.
     """
 
     condition: str
@@ -398,7 +398,7 @@ class RankCorrelation:
 
     @cached_property
     def same_winner(self) -> list[list[bool]]:
-        """Whether a system is the best, alone or among equals, under both measures of a pair."""
+        """Whether some system is the best, or one of several equal best, under both measures of a pair."""
         return [[not set(own).isdisjoint(others) for others in self.winners] for own in self.winners]
 
     @property
@@ -443,19 +443,19 @@ class GapStudy:
 
     @property
     def lowest(self) -> F64:
-        """The least over the other functions: [n_replicates, n_functions]."""
+        """The minimum over the other functions: [n_replicates, n_functions]."""
         least: F64 = self._others.min(axis=2)
         return least
 
     @property
     def highest(self) -> F64:
-        """The greatest over the other functions: [n_replicates, n_functions]."""
+        """The maximum over the other functions: [n_replicates, n_functions]."""
         greatest: F64 = self._others.max(axis=2)
         return greatest
 
     @property
     def best(self) -> F64:
-        """The share of replicates in which a function's median is the highest, equal ones sharing it: [n_functions]."""
+        """The share of replicates in which a function's median is the highest; equal ones share it: [n_functions]."""
         first = self.median == self.median.max(axis=1, keepdims=True)
         share: F64 = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
         return share

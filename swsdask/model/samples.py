@@ -1,8 +1,8 @@
 """Samples: measures of one system that can be computed with any weights of the queries.
 
-Weights are whole numbers, how often each query was drawn, by query in the order of their ids; where documents are drawn
-too, theirs follow, likewise. Sums over queries run in that order, one addition after the other, and have the same bits
-everywhere.
+A weight is the number of times that a query was drawn. Weights are ordered by query id; if documents are drawn too,
+their weights follow, ordered by document id. Sums over queries run in that order, one addition after the other, and
+have the same bits everywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from swsdask.model.trials import F64, I8, I32, Bool
 
 AVERAGED = {"map": ("ap",), "mgap": ("gap",), "atwv": ("p_miss", "p_fa"), "otwv": ("otwv_p_miss", "otwv_p_fa")}
-"""Measures that average others by query: one, or P_miss and P_fa, which may average over different queries."""
+"""For measures that are averages: the measures by query that they average, one, or P_miss and P_fa, which may average
+over different queries."""
 
 
 def weighted_sums(weights: I32 | I8, values: F64) -> F64:
@@ -27,13 +28,13 @@ def weighted_sums(weights: I32 | I8, values: F64) -> F64:
 
 
 def drawn_of(weights: I32, queries: Bool) -> F64:
-    """Return how many of some queries are drawn in each replicate: float64 [replicates]."""
+    """Return how many of the given queries are drawn in each replicate: float64 [replicates]."""
     n_drawn: I32 = some(weights, queries).sum(axis=0, dtype=np.int32)
     return n_drawn.astype(np.float64)
 
 
 def some(weights: I32, queries: Bool) -> I32:
-    """The weights of some queries; of all of them without a copy."""
+    """The weights of some queries; no copy is made if these are all."""
     return weights if queries.all() else weights[queries]
 
 
@@ -51,7 +52,7 @@ class Sample(Protocol):
 
 
 class SampleOfQueries(Sample, Protocol):
-    """A sample that says which queries of the condition count for it, and leaves some of them out."""
+    """A sample that knows which queries of the condition count for it, and can be restricted to some of them."""
 
     @property
     def queries(self) -> Bool:
@@ -60,7 +61,7 @@ class SampleOfQueries(Sample, Protocol):
 
     @property
     def parts(self) -> F64 | None:
-        """Return the addend of each query, NaN for one that takes no part: [n_queries]; None for no sum of addends."""
+        """Return the addend of each query, NaN if it takes no part: [n_queries]; None if the measure is not a sum."""
         ...
 
     def of(self, queries: Bool) -> SampleOfQueries:
@@ -70,7 +71,7 @@ class SampleOfQueries(Sample, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """A sample that has weights of some queries only, which are `own`, bool [n_queries]; `queries` of them count."""
+    """A sample over the queries in `own`, bool [n_queries], which takes weights of all queries; `queries` count."""
 
     sample: Sample
     own: Bool
@@ -93,7 +94,7 @@ class Among:
 
     @property
     def parts(self) -> None:
-        """A measure that is no average over queries has no addends."""
+        """A measure that is not an average over queries has no addends."""
 
     def of(self, queries: Bool) -> Among:
         """Return the sample of some of the queries only: the others are never drawn."""
@@ -102,7 +103,7 @@ class Among:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """A measure that is one measure less another; without `before`, 1 less the other."""
+    """The difference of two measures; without `before`, 1 minus the measure."""
 
     before: SampleOfQueries | None
     after: SampleOfQueries
@@ -135,8 +136,8 @@ class Difference:
 class Averages:
     """A measure that is a constant plus averages over queries, each times a factor.
 
-    `columns` float64 [n_averages, n_queries] have the values by query, NaN where an average leaves the query out, and
-    `factors` one number each.
+    `columns` float64 [n_averages, n_queries] holds the values by query, NaN where an average leaves the query out, and
+    `factors` one factor for each average.
     """
 
     constant: float
@@ -184,10 +185,10 @@ class Averages:
 
 @dataclass(frozen=True, eq=False)
 class AveragesByHighest:
-    """A measure of averages in which the queries that have the highest score of all queries drawn have other values.
+    """A measure of averages in which a query has another value if its highest score is that of all drawn queries.
 
-    `others` and `highest` are the measure with the values that a query has without and with the highest score; `scores`
-    float64 [n_queries] are the highest score of each query, -inf where it has none.
+    `highest` is the measure with the values that queries then have, `others` with the values otherwise; `scores`
+    float64 [n_queries] are the highest score of each query, -inf if it has none.
     """
 
     others: Averages
@@ -217,7 +218,7 @@ class AveragesByHighest:
             drawn = weights[np.ix_(self._scores == score, left)].any(axis=0)
             values[left[drawn]] = self._with_highest(score).replicates(weights[:, left[drawn]])
             left = left[~drawn]
-            if not len(left):  # few scores are looked at: one more misses about a third of the replicates
+            if not len(left):  # few scores are needed: each is drawn in about two thirds of the rest
                 break
         return values
 

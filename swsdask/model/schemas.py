@@ -1,11 +1,11 @@
 """Arrow schemas of an archive's tables, and runs as they are read.
 
-In `detections`, `query` is a row of the table `queries`, `document` one of the list of documents: the distinct ones of
-the table `documents` in its order, then those that only `words` has, sorted; any other document is -1. Rows of a
-fragment are sorted by (query, document, channel, start, duration, score descending, decision), so that the order of
-the input never shows. Times are ticks of 0.1 ms (`model.units`).
+In `detections`, `query` is a row of the table `queries`, `document` an index into the list of documents: the distinct
+ones of the table `documents` in its order, then those that only `words` has, sorted; any other document is -1. Rows of
+a fragment are sorted by (query, document, channel, start, duration, score descending, decision), so that the order of
+the input does not matter. Times are ticks of 0.1 ms (`model.units`).
 
-A run is read in pieces of rows with dictionaries of their own; an archive replaces them by its codes.
+A run is read in pieces of rows, each with its own dictionaries; an archive replaces them by its codes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ OCCURRENCES = pa.schema(
 """One row per place where a query was spoken; `query` is the row number in `queries`."""
 
 FOUND_OCCURRENCES = OCCURRENCES.append(pa.field("speaker", pa.string(), nullable=False))
-"""Occurrences found in an RTTM's words, and who spoke them."""
+"""Occurrences found in an RTTM's words, and their speakers."""
 
 JUDGMENTS = pa.schema(
     [
@@ -90,8 +90,8 @@ JUDGMENTS = pa.schema(
         pa.field("grade", pa.int64(), nullable=False),
     ]
 )
-"""One row per judged (query, document), sorted; no row where documents were not judged. A `grade` above 0 is relevant,
-0 is not, and one below 0 was to be judged and was not."""
+"""One row per judged (query, document), sorted; no row for documents that were not judged. A `grade` above 0 is
+relevant, 0 is not, and a grade below 0 marks a document that was selected for judgment but not judged."""
 
 DETECTIONS = pa.schema(
     [
@@ -106,22 +106,22 @@ DETECTIONS = pa.schema(
     ]
 )
 """`decision`: 1 YES, 0 NO, -1 not given. `inside`: 0 where the detection does not lie entirely inside one excerpt
-of its (document, channel), else 1; more where it ends at the excerpt's end and a tool's double precision has it outside
+of its (document, channel), else 1; more where it ends at the excerpt's end and is outside in a tool's double precision
 (`INSIDE`)."""
 
 INSIDE: dict[str, tuple[int, ...]] = {"exact": (1, 2, 3, 4), "kwseval": (1, 3), "stdeval": (1, 2)}
-"""The values of `inside` by which a detection is inside: in exact arithmetic, KWSEval's and STDEval's."""
+"""The values of `inside` that mean inside, for each arithmetic: exact, KWSEval's and STDEval's."""
 
 DETECTION_COLUMNS = DETECTIONS.append(pa.field("position", pa.int64(), nullable=False)).append(
     pa.field("unknown_document", pa.int64(), nullable=False)
 )
-"""With the columns that only some detections have. `position` is there where the order in a run's files counts
-(`archive.encode`), in which it ascends. `unknown_document` is there where documents are -1: the hash of the id
-(`model.units.id_hash`), by which such a document is named, 0 for the others. No number depends on it."""
+"""With the columns that only some detections have. `position` is present if the order in a run's files counts
+(`archive.encode`); it ascends in that order. `unknown_document` is present if documents are -1: the hash of the id
+(`model.units.id_hash`), which identifies such a document, 0 for the others. No number depends on it."""
 
 
 WITHOUT_TIMES = "without_times"
-"""The attribute of a run that says which documents have a query, and not where in them: its rows lie at 0."""
+"""The attribute of a run that lists the documents of a query without times: its rows lie at 0."""
 
 WITHOUT_CHANNELS = "without_channels"
 """The attribute of a run whose form or columns name no channel: all its rows lie in channel 1."""
@@ -129,9 +129,9 @@ WITHOUT_CHANNELS = "without_channels"
 
 @dataclass(frozen=True)
 class RunHeader:
-    """The header of a run. `attributes` holds everything else the file's root element or metadata gives.
+    """The header of a run. `attributes` holds everything else that the file's root element or metadata gives.
 
-    `resources` are those of the file beside it, if there is one.
+    `resources` come from the file beside the run, if there is one.
     """
 
     system: str
@@ -145,7 +145,7 @@ class RunPiece:
     """Some rows of one run, in file order.
 
     `queries`, `documents` are this piece's dictionaries (document ids already without directory and extension, or whole
-    if they are `judged` documents), with the line where each first stands (None: the format has no lines). The columns:
+    if they are `judged` documents), with the line of each one's first use (None: the format has no lines). The columns:
     `query`, `document` int32 codes, `channel` int8, `start`, `duration` int32 ticks, `score` float64 finite, `decision`
     int8 (1 YES, 0 NO, -1 absent). `rounded` counts times finer than a tick. `listed` are the queries the file lists,
     with or without rows; all of them are among `queries`. `position` int64, where it counts, ascends with the rows of
@@ -175,7 +175,7 @@ class RunPiece:
 
 
 class RunSource(Protocol):
-    """A file with runs, a part of one, or a table in memory: whatever rows of runs are read from. Picklable."""
+    """A source of rows of runs: a file, a part of one, or a table in memory. Picklable."""
 
     @property
     def file(self) -> str:
@@ -184,27 +184,27 @@ class RunSource(Protocol):
 
     @property
     def system(self) -> str | None:
-        """The name of the system, where the user gave one; else the file says it."""
+        """The name of the system, if the user gave one; else the file gives it."""
         ...
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows are in memory: no worker needs a file, and nothing says whether they changed."""
+        """Whether the rows are in memory: workers need no file, and changes cannot be detected."""
         ...
 
     @property
     def rows_about(self) -> int:
-        """About how many rows there are, without reading them."""
+        """The approximate number of rows, without reading them."""
         ...
 
     def parts(self, n_parts: int, /) -> Sequence[RunSource]:
-        """The source in at most so many parts that can be read at the same time, in order."""
+        """Split the source into at most `n_parts` parts, in order, which can be read at the same time."""
         ...
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:
-        """The rows, in pieces; what is wrong with them is added to `problems`."""
+        """The rows, in pieces; faults are added to `problems`."""
         ...
 
     def line_of(self, system: str, row: int) -> int | None:
-        """The line in the file of one of a system's rows here, counted from 0, where that is known."""
+        """The line in the file of a row of a system, with rows counted from 0; None if it is not known."""
         ...

@@ -1,6 +1,7 @@
 """Settings of an evaluation, and the operating point that follows from them.
 
-`[evaluation]` and `[discovery]` hold everything that can move a number; `[engine]` says how the work runs and cannot.
+`[evaluation]` and `[discovery]` hold everything that can change a number; `[engine]` holds the settings of execution,
+which cannot.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ class _Settings(BaseModel):
 class Weights:
     """An operating point resolved to numbers.
 
-    `exact_beta` is Eq. 7 of the 2013 measures document, C_fa (1 - P_target) / (C_miss P_target), as a fraction of the
-    decimals or the counts that were given, for ties that must be ties; `beta`, the weight of P_fa in TWV, is the float
-    nearest to it.
+    `exact_beta` is Eq. 7 of the 2013 measures document, C_fa (1 - P_target) / (C_miss P_target), as an exact fraction
+    of the given decimals or counts, so that ties are exact; `beta`, the weight of P_fa in TWV, is the float nearest to
+    it.
     `effective_prior` is Eq. 23, `bayes_threshold` and `prior_log_odds` Eq. 31.
     """
 
@@ -64,7 +65,7 @@ class Weights:
 
     @classmethod
     def of(cls, p_target: Fraction, c_miss: Fraction, c_fa: Fraction) -> Self:
-        """The weights of exact costs and an exact prior. Raises `SettingsError` for a beta beyond all use."""
+        """The weights of exact costs and an exact prior. Raises `SettingsError` for a beta outside 1e-100 .. 1e100."""
         exact_beta = c_fa * (1 - p_target) / (c_miss * p_target)
         if not Fraction(1, _MOST_BETA) <= exact_beta <= _MOST_BETA:
             raise SettingsError("setting evaluation.operating_point: beta must lie between 1e-100 and 1e100.")
@@ -87,7 +88,7 @@ class Weights:
 
 
 class OperatingPoint(_Settings):
-    """The application: by (p_target, c_miss, c_fa), by `beta`, by `effective_prior`, or from the data.
+    """The application, given by (p_target, c_miss, c_fa), by `beta`, by `effective_prior`, or from the data.
 
     `from_data = "sws2012"` is Eq. 17-18 of the 2013 measures document: C_miss = C_fa = 1 and P_target = N_true /
     (n_tps T). `alpha` (2012 document, Section 2; not that of Eq. 20) is the number of false alarms for each miss where
@@ -96,7 +97,7 @@ class OperatingPoint(_Settings):
     Attributes
     ----------
     p_target : float, optional
-        The prior probability of a target; 0.0001 where no way of giving the operating point is set.
+        The prior probability of a target; 0.0001 if the operating point is given in no way.
     c_miss : float, optional
         The cost of a miss; 1 by default.
     c_fa : float, optional
@@ -104,11 +105,11 @@ class OperatingPoint(_Settings):
     beta : float, optional
         The weight of P_fa in TWV, instead of the costs.
     effective_prior : float, optional
-        The prior that with equal costs is the same application, instead of the costs.
+        The prior of the same application at equal costs, instead of the costs.
     from_data : {"sws2012"}, optional
         Derive the prior from the reference, as SWS 2012 did.
     alpha : float, optional
-        With `from_data`: the number of false alarms for each miss at equal rates; 1 by default. Above 1 misses weigh
+        With `from_data`: the number of false alarms for each miss at equal rates; 1 by default. Above 1, misses weigh
         more.
     """
 
@@ -153,7 +154,7 @@ _ONE = Fraction(1)
 
 
 def _given(value: float | None, otherwise: str = "") -> Fraction:
-    """The decimal that a setting says."""
+    """The decimal that a setting gives."""
     return Fraction(otherwise if value is None else repr(value))
 
 
@@ -172,10 +173,10 @@ class EvaluationSettings(_Settings):
     find_gap_s : float
         The longest gap between two words of one occurrence.
     objective : {"nist", "score"}
-        What the alignment maximises: the pairs and then NIST's weights, or the pairs and then the sum of scores.
+        What the alignment maximises: first the number of pairs, then the sum of NIST's weights or of the scores.
     score_scale : {"group", "run"}
-        The range by which "nist" scales scores, unless the run declares one: that of the query, document and channel,
-        or that of the run.
+        The range by which "nist" scales scores, unless the run declares one: the range within the query, document and
+        channel, or within the run.
     outside : {"drop", "false_alarm", "error"}
         How detections outside the evaluated excerpts are treated.
     unknown_documents : {"error", "outside"}
@@ -183,18 +184,18 @@ class EvaluationSettings(_Settings):
     unknown_queries : {"error", "drop"}
         Whether a detection of an unknown query is an error, or dropped.
     unlisted_queries : {"count", "exclude"}
-        Whether queries for which a run has no list, not even an empty one, count. Only kwslist and stdlist files have
+        Whether queries count for which a run has no list, not even an empty one. Only kwslist and stdlist files have
         lists.
     no_targets : {"exclude", "false_alarms_only"}
         Whether queries without targets are left out of averages.
     impute : {"min", "error"} or float
-        The score of trials that a run leaves out: its lowest score, or a number; or that is an error.
+        The score of trials that a run leaves out: its lowest score, or a number; "error" makes them an error.
     nonnegative_gamma : bool
         Whether the affine map of C_nxe_min must not fall.
     compat : {"none", "kwseval", "stdeval", "mediaeval"}
         The official tool whose rules apply.
     text_filters : tuple of {"charsplit", "notascii", "deletehyphens"}
-        The filters of texts before occurrences are found.
+        The filters that are applied to texts before occurrences are found.
     thresholds : tuple of float
         Scores at which TWV, precision, recall and F1 are requested, beside the measures' own thresholds.
     p_fa_points : tuple of float
@@ -206,7 +207,7 @@ class EvaluationSettings(_Settings):
     gap : GapSettings
         The penalty function of GAP.
     measures : {"all", "ranked"}
-        The measures that are scored where none are requested: all, or those of the rankings of queries.
+        The measures that are scored if none are requested: all, or those of the rankings of queries.
     processing_load : ProcessingLoadSettings
         The weight of indexing in PL, and the duration of the queries.
 
@@ -272,15 +273,15 @@ class EngineSettings(_Settings):
     Attributes
     ----------
     executor : str
-        Where tasks run: "auto" (by how much there is to do), "serial", "threads", "processes", or a file that describes
-        a cluster.
+        Where tasks run: "auto" (depends on the amount of work), "serial", "threads", "processes", or a file that
+        describes a cluster.
     workers : int, optional
-        How many workers there are. Default: one for each core.
+        The number of workers. Default: one for each core.
     rows_per_task : int
         The maximum number of rows of a task, which bounds the memory of a worker. With more than 16 workers it is
-        multiplied by workers / 16, so that the scheduler serves all of them.
+        multiplied by workers / 16, so that the scheduler can keep up.
     fan_in : int
-        How many partial statistics are merged at a time.
+        The number of partial statistics that are merged at a time.
     """
 
     executor: str = "auto"
@@ -304,14 +305,14 @@ _CUT = 10**7
 def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
     """The operating point, resolved with N_true and N of the condition "all"; every condition uses the same one.
 
-    QUIRK, under `compat = "mediaeval"`: its tool is given the effective prior, cut to seven decimals: .0741289, beta
-    12.490015, for the 12.49 of QUESST. It moves TWV in the sixth decimal.
+    QUIRK, under `compat = "mediaeval"`: its tool takes the effective prior, cut to seven decimals: .0741289, beta
+    12.490015, for the 12.49 of QUESST. This changes TWV in the sixth decimal.
 
     QUIRK, under `compat = "kwseval"` and `"stdeval"`: the tools compute beta in double precision, C_fa / C_miss
-    (1 / P_target - 1), 999.9000000000001 for the 999.9 of OpenKWS. It decides digits that would be halves; ties stay
+    (1 / P_target - 1), 999.9000000000001 for the 999.9 of OpenKWS. It decides how exact halves are rounded; ties stay
     exact.
 
-    Raises `SettingsError` where the data cannot give it (see `OperatingPoint.resolve`).
+    Raises `SettingsError` if the data cannot give the operating point (see `OperatingPoint.resolve`).
     """
     whole = reference.conditions[0]
     n_true = int(reference.condition_targets(whole).sum())
@@ -324,7 +325,7 @@ def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
 
 
 def requested_thresholds(settings: EvaluationSettings) -> tuple[float, ...]:
-    """Return the values of `Reference.thresholds`, ascending: those of the settings, and the number `impute`."""
+    """Return the values of `Reference.thresholds`, ascending: those of the settings, and `impute` if it is a number."""
     thresholds = set(settings.thresholds)
     if isinstance(settings.impute, float):
         thresholds.add(settings.impute)

@@ -1,10 +1,10 @@
-"""Tables of results, the rows of each system apart, as the row groups of the file that they go into.
+"""Tables of results, separately for each system, as row groups of the Parquet file that they will be written to.
 
-The rows of a system are encoded once, where its numbers are computed, if that is another process, or if there are many
-systems. So encoded they travel, are kept in an archive, are held until they are written, and are copied into the file.
-They are decoded when they are read, and only those of the systems that are read.
+The rows of a system are encoded once, in the process that computes its numbers, if that is another process or if there
+are many systems. They stay encoded when they are sent, kept in an archive, held until they are written, and copied into
+the file. They are decoded when they are read, and only for the systems that are read.
 
-At most `MOST_HELD` bytes of them are held in memory. Further rows wait in a temporary file.
+At most `MOST_HELD` bytes of them are held in memory. Further rows are held in a temporary file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from swsdask.model.parquet_files import (
 from swsdask.model.tables import read_parquet
 
 MOST_HELD = 256 << 20
-"""The memory that rows of systems take, in bytes."""
+"""The memory that rows of systems may take, in bytes."""
 
 
 class _Descriptor:
@@ -48,7 +48,7 @@ class _Descriptor:
 
     @classmethod
     def unnamed(cls) -> Self:
-        """A temporary file without a name: nothing is left of it however a process ends."""
+        """A temporary file without a name: nothing of it remains, however the process ends."""
         with TemporaryFile(prefix="swsdask-") as file:
             return cls(os.dup(file.fileno()))
 
@@ -61,7 +61,7 @@ class _Sent:
 
     @cached_property
     def opened(self) -> _Descriptor:
-        """The file, which has no name any more."""
+        """The open file; its name is removed."""
         file = _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
         os.unlink(self.path)
         return file
@@ -71,7 +71,7 @@ class _Sent:
 class SpilledRows:
     """The rows of a system in a file: a Parquet file of `size` bytes, from `begin` on.
 
-    They are pickled as the name of a file that is sent, or else as a buffer.
+    They are pickled as the name of a file if it is sent, else as a buffer.
     """
 
     file: _Descriptor | _Sent
@@ -80,7 +80,7 @@ class SpilledRows:
     n_rows: int
 
     def here(self) -> Self:
-        """The same in a file that is open, and goes with this process. Raises `OSError` if it cannot be opened."""
+        """The same rows, with the file open in this process. Raises `OSError` if it cannot be opened."""
         return replace(self, file=self.file.opened) if isinstance(self.file, _Sent) else self
 
     def read(self) -> pa.Buffer:
@@ -99,7 +99,7 @@ class SpilledRows:
 
 @dataclass(frozen=True, eq=False)
 class FiledRows:
-    """The rows of a system in the Parquet file of many."""
+    """The rows of a system in a Parquet file of many systems."""
 
     file: pa.Buffer
     metadata: pq.FileMetaData
@@ -108,7 +108,7 @@ class FiledRows:
 
     @property
     def n_rows(self) -> int:
-        """Their number."""
+        """The number of rows."""
         return sum(self.metadata.row_group(number).num_rows for number in self.groups)
 
     def read(self) -> pa.Table:
@@ -124,10 +124,10 @@ Rows: TypeAlias = pa.Table | pa.Buffer | SpilledRows
 
 
 class Spill:
-    """Holds rows of systems until they are written: in memory, and from `most` bytes on in a temporary file.
+    """Holds rows of systems until they are written: up to `most` bytes in memory, the rest in a temporary file.
 
-    The file has no name, or, for rows that another process is to hold, one in a `folder` that this process sees too.
-    Rows that the file has no room for stay in memory.
+    The file has no name, or, if another process will hold the rows, a name in a `folder` that both can access.
+    Rows that do not fit into the file stay in memory.
     """
 
     def __init__(self, most: int = MOST_HELD, folder: str | None = None) -> None:
@@ -156,7 +156,7 @@ class Spill:
 
     @cached_property
     def _files(self) -> tuple[_Descriptor, _Descriptor | _Sent]:
-        """The file that is written, and how others refer to it."""
+        """The file to write to, and the reference that spilled rows keep."""
         if self._folder is None:
             file = _Descriptor.unnamed()
             return file, file
@@ -181,12 +181,12 @@ class SystemRows:
 
     @classmethod
     def of(cls, table: pa.Table, schema: pa.Schema) -> Self:
-        """Hold a table, the rows of a system together.
+        """Hold a table, grouped by system.
 
         Parameters
         ----------
         table : pyarrow.Table
-            Its names may be coded.
+            The rows. Names may be coded.
         schema : pyarrow.Schema
             The columns that are held.
         """
@@ -194,9 +194,9 @@ class SystemRows:
 
     @classmethod
     def in_file(cls, content: pa.Buffer, schema: pa.Schema) -> Self:
-        """Hold the Parquet file that `parts` are of: the rows of a system are decoded when they are read.
+        """Hold a Parquet file that `parts` wrote: the rows of a system are decoded when they are read.
 
-        Another file is decoded as a whole. Raises `ValueError` or `KeyError` for one of other columns.
+        Any other file is decoded as a whole. Raises `ValueError` or `KeyError` if it has other columns.
         """
         metadata = pq.read_metadata(pa.BufferReader(content))
         groups = groups_of_systems(metadata) if metadata.schema.to_arrow_schema().equals(schema) else None
@@ -239,7 +239,7 @@ class SystemRows:
         return [*dict.fromkeys(name for names in own for name in names.to_pylist())]
 
     def without(self, column: str) -> pa.Table:
-        """The rows that have nothing in a column, with dictionaries for repeated names."""
+        """The rows that are null in a column, with dictionaries for repeated names."""
         found = [coded(self._schema.empty_table(), self._schema)]
         for rows in self._held.values():
             own = decoded_rows(_read(rows), self._schema)
@@ -247,13 +247,13 @@ class SystemRows:
         return gathered(found)
 
     def parts(self) -> Iterator[bytes | memoryview]:
-        """The parts, one after the other, of the Parquet file with all rows: row groups for each system."""
+        """The Parquet file with all rows, part by part: row groups for each system."""
         files = (file_of(rows, self._schema) for rows in self._held.values())
         return joined(files if self._held else [encoded(self._schema.empty_table(), self._schema)])
 
 
 def as_encoded(rows: Rows, schema: pa.Schema) -> pa.Buffer | SpilledRows:
-    """The rows of a system as a Parquet file, in memory or spilled as they are."""
+    """The rows of a system as a Parquet file in memory; spilled rows are returned unchanged."""
     return rows if isinstance(rows, SpilledRows) else encoded(rows, schema)
 
 

@@ -1,12 +1,12 @@
-"""Tables as users take them: DataFrames, Arrow and its PyCapsule interface; Markdown, LaTeX and HTML for papers.
+"""Tables for users: DataFrames, Arrow and its PyCapsule interface; Markdown, LaTeX and HTML for papers.
 
 Tables in markup have their heading in the first row and names in the first column.
 
-Tables for programs: JSON that every reader takes, and CSV.
+Tables for programs: strictly valid JSON, and CSV.
 
 JSON has no numbers for NaN and infinities: NaN is null, infinities are the strings "inf" and "-inf". In CSV they are
-empty, `inf` and `-inf`, and semicolons part what is in a list. Numbers have the shortest digits that give the same
-float back. For spreadsheets CSV has an apostrophe before text that would be a formula.
+empty, `inf` and `-inf`, and semicolons separate the items of a list. Numbers have the shortest digits that give the
+same float back. CSV for spreadsheets has an apostrophe before text that would be a formula.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ Row = dict[str, Any]
 
 
 def number_type(kind: pa.DataType) -> np.dtype[Any]:
-    """The type in numpy of signed integers and floats. Arrow's own answer imports pandas in one version or another."""
+    """The NumPy type of signed integers and floats. Arrow's own conversion imports pandas in some versions."""
     return np.dtype(f"{'f' if pa.types.is_floating(kind) else 'i'}{kind.bit_width // 8}")
 
 
 def read_parquet(content: bytes | pa.Buffer) -> pa.Table:
     """The table in the bytes of a Parquet file.
 
-    No thread is begun, as `pyarrow.parquet.read_table` begins one: now and then a process that ends right behind it is
-    aborted, and one that cannot start threads waits for them without end.
+    Unlike `pyarrow.parquet.read_table` it starts no thread: a process that ends soon afterwards is sometimes aborted,
+    and a process that cannot start threads waits for them forever.
     """
     return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
 
 
 class Late(Protocol):
-    """A table that is made when it is read."""
+    """A table that is made on access."""
 
     @property
     def table(self) -> pa.Table:
@@ -76,9 +76,9 @@ class Late(Protocol):
 
 
 class Tables(ABC):
-    """Tables under names. Each is a DataFrame by the attribute of its name, and in Arrow by `to_arrow`.
+    """Named tables. The attribute of that name is the table as a DataFrame; `to_arrow` returns it in Arrow.
 
-    Whatever reads the Arrow PyCapsule interface takes the object as its first table: ``polars.DataFrame(result)``.
+    Libraries with the Arrow PyCapsule interface read the object as its first table: ``polars.DataFrame(result)``.
     """
 
     @property
@@ -133,9 +133,9 @@ Rows = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Markup:
-    """A language of markup: how it writes any text (`plain`), how it emphasises, and a table of texts so written.
+    """A markup language: how it writes any text (`plain`), how it emphasises, and a table of texts written in this way.
 
-    Text is one line, and characters that act instead of being seen are escaped in it: ids and notes come from others.
+    Text is one line, with invisible control characters escaped: ids and notes are untrusted.
     """
 
     plain: Callable[[str], str]
@@ -150,7 +150,7 @@ _LATEX = str.maketrans(
 )
 
 _SIGNS = re.compile(r"[\\`*~<&|\[]|(?<![^\W_])_|_(?![^\W_])")
-"""The signs of Markdown; a _ between letters is none."""
+"""The special characters of Markdown; a _ between letters is not special."""
 
 
 def _in_markdown(text: str) -> str:
@@ -158,7 +158,7 @@ def _in_markdown(text: str) -> str:
 
 
 def _in_latex(text: str) -> str:
-    """Return the text for a table; a [ at its beginning would be an argument of the row's end before it."""
+    """Return the text for a table; a [ at its beginning would be an argument of the preceding end of row."""
     return re.sub(r"^\[", "{[}", one_line(visible(text)).translate(_LATEX))
 
 
@@ -200,7 +200,7 @@ Records = Sequence[Mapping[str, object]]
 
 
 def as_json(value: object, indent: int | None = None) -> str:
-    """A value of lists, mappings, text and numbers as JSON.
+    """A value that consists of lists, mappings, text and numbers, as JSON.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def as_json(value: object, indent: int | None = None) -> str:
 
 
 def records_as(form: str, records: Records) -> str:
-    """Records with equal keys as "json", a list of objects, or "csv" or "spreadsheet": names, and a line for each.
+    """Records with equal keys as "json", a list of objects, or as "csv" or "spreadsheet": a header and a line for each.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def tables_as(form: str, tables: Mapping[str, pa.Table], of_csv: str) -> str:
 
 
 def tables_as_json(tables: Mapping[str, pa.Table], heading: Mapping[str, object] | None = None) -> str:
-    """One object with a list of records for each table, behind the values of a heading; a line for each record."""
+    """One object with the values of a heading, then a list of records for each table; a line for each record."""
     parts = [f" {as_json(name)}: {as_json(value)}" for name, value in (heading or {}).items()]
     for name, table in tables.items():
         lines = ",".join(f"\n  {record}" for record in _json_records(table))
@@ -253,7 +253,7 @@ def tables_as_json(tables: Mapping[str, pa.Table], heading: Mapping[str, object]
 
 
 def _json_records(table: pa.Table) -> Iterator[str]:
-    """Each row as an object in JSON. Only columns with numbers that JSON lacks are looked through."""
+    """Each row as an object in JSON. Only columns with numbers that JSON lacks are converted."""
     columns = []
     for column in table.columns:
         values = column.to_pylist()

@@ -27,12 +27,12 @@ UNKNOWN_DOCUMENT = -1
 
 @dataclass(frozen=True, eq=False)
 class Detections:
-    """Detections of one system in one cell: equally long columns, rows clustered by query, in any order within it.
+    """Detections of one system in one cell: equally long columns, rows grouped by query, in any order within a query.
 
     Codes are those of the archive's tables, times are ticks. A column that was not read is None. `decision` is 1 YES, 0
     NO, -1 not given; `inside` is 0 where the detection does not lie entirely inside an excerpt
-    (`model.schemas.INSIDE`); `position` ascends in the order in which the run's files have the rows; `unknown_document`
-    is the hash of the id of a document whose code is -1.
+    (`model.schemas.INSIDE`); `position` ascends in the order of the rows in the run's files; `unknown_document` is the
+    hash of the id of a document whose code is -1.
     """
 
     query: I32
@@ -50,7 +50,7 @@ class Detections:
         return len(self.query)
 
     def take(self, rows: Bool | I64 | slice) -> Detections:
-        """The given rows of every column that is there."""
+        """The given rows of every column that was read."""
         others = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("query", "score")}
         kept: dict[str, Any] = {name: None if column is None else column[rows] for name, column in others.items()}
         return Detections(query=self.query[rows], score=self.score[rows], **kept)
@@ -61,10 +61,10 @@ class Trials:
     """The trials of one system in one cell.
 
     `query`, `score`, `decision`, `group` (of documents) and `row` (of the `Detections` they came from; None: the same
-    row) are equally long. `hit` holds the ascending trial numbers that are targets, `occurrence` the number of the
-    reference occurrence (virtual trials) or of the target (segment and document trials) each is mapped to. An unaligned
-    `Trials`, made where outcomes are not needed, has None for `hit`, `occurrence`.
-    `dropped` counts the detections that are no trials, by reason. `detections` are all that the trials were made of.
+    row) are equally long. `hit` holds the ascending numbers of the trials that are targets, `occurrence` the number of
+    the reference occurrence (virtual trials) or of the target (segment and document trials) that each is mapped to. An
+    unaligned `Trials`, made where outcomes are not needed, has None for `hit` and `occurrence`.
+    `dropped` counts the detections that are no trials, by reason. The trials were made from all `detections`.
     """
 
     query: I32
@@ -82,7 +82,7 @@ class Trials:
         return len(self.query)
 
     def derive(self, function: Callable[[Trials], Derived]) -> Derived:
-        """The result of a function of these trials, which is called once."""
+        """The result of a function of these trials; the function is called once."""
         if function not in self._derived:
             self._derived[function] = function(self)
         return cast(Derived, self._derived[function])
@@ -92,10 +92,10 @@ class Trials:
 class Condition:
     """A part of the evaluation that is averaged on its own: some queries, some groups of trials, its own N.
 
-    `all_queries` is bool [n_queries], all queries of the part; `queries` those of them that averages count: without
-    targets in `groups` only where `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials
-    of one query (Eq. 2's N). `by_query_pattern`: a pattern alone says which queries; `of_occurrences`: which targets it
-    has depends on more than their document. The first condition of an evaluation is "all".
+    `all_queries` is bool [n_queries], all queries of the part; `queries` are those that averages count: queries without
+    targets in `groups` only if `no_targets` says so. `groups` is bool [n_groups]; `n_trials` is the number of trials
+    of one query (Eq. 2's N). `by_query_pattern`: a pattern alone selects the queries; `of_occurrences`: its targets
+    depend on more than their document. The first condition of an evaluation is "all".
     """
 
     name: str
@@ -111,7 +111,7 @@ class Condition:
 class AlignmentRule:
     """The settings that alignment needs, times in ticks.
 
-    `arithmetic` says by whose a detection is inside an excerpt (`statistics.place_trials`).
+    `arithmetic` decides whether a detection is inside an excerpt (`statistics.place_trials`).
     """
 
     trials: Literal["virtual", "segment", "document"]
@@ -126,7 +126,7 @@ class AlignmentRule:
 class Segments:
     """Segment trials' segments, sorted by (document, channel, start): they tile every excerpt.
 
-    A time that several hold belongs to the one that is the first of them in `order`, int64; None: to the latest.
+    If several segments contain a time, it belongs to the first of them in `order`, int64; None: to the latest.
     """
 
     document: I32
@@ -150,16 +150,16 @@ class Reference:
     """The reference: what was spoken and what a trial is, the same for every system, broadcast once per worker.
 
     Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
-    [n_documents + 1], its last entry for unknown documents; `group_of_occurrence`, where conditions divide occurrences,
-    is that of the trial mapped to each of them. `targets` is int64 [n_queries, n_groups]: target trials.
-    `class_of` is int32 [n_queries, n_groups]: strata that no condition distinguishes share a class; -1 where no
-    condition counts the stratum. `thresholds` are scores at which error rates are requested, beside the scores of hits.
-    `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is how GAP
-    takes time. The last `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were
-    found but do not count. `segment` is the number of the segment that each occurrence is in, None where mid-points say
-    it. `ranking` is how rankings treat equal scores. `file_order` is whether the order in the files of a run counts,
+    [n_documents + 1], its last entry for unknown documents. `group_of_occurrence`, if conditions divide occurrences,
+    is the group of the trial mapped to each occurrence. `targets` is int64 [n_queries, n_groups]: target trials.
+    `class_of` is int32 [n_queries, n_groups]: strata that no condition distinguishes share a class; -1 if no condition
+    counts the stratum. `thresholds` are scores at which error rates are requested, beside the scores of hits.
+    `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is the time
+    axis of GAP. The last `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were
+    found but do not count. `segment` is the number of each occurrence's segment, None if mid-points decide it.
+    `ranking` is how rankings treat equal scores. `file_order` is whether the order in the files of a run counts,
     `every_score` whether scores are looked up in the list of all (`statistics.ladder.AllScores`). `impute` is the score
-    of trials that a run leaves out, None: its lowest. `judgments` are those of document trials, where there are any.
+    of trials that a run leaves out, None: its lowest. `judgments` are those of document trials, if there are any.
     """
 
     rule: AlignmentRule
@@ -208,7 +208,7 @@ class Reference:
 
     @property
     def groups_by_alignment(self) -> bool:
-        """Whether the group of a trial depends on what it is mapped to, so that all trials are aligned."""
+        """Whether the group of a trial depends on its occurrence, so that all trials must be aligned."""
         return self.group_of_occurrence is not None
 
     def condition_targets(self, condition: Condition) -> I64:
@@ -218,7 +218,7 @@ class Reference:
 
 
 RULES = ("thresholds", "prior_log_odds", "replay", "ranking", "file_order", "every_score", "impute")
-"""The fields of a reference that shape only the statistics that follow them; each of the others shapes all."""
+"""The fields of a reference that affect only some statistics, those given here; each other field affects all."""
 
 
 def finite_scores(score: F64) -> F64:

@@ -4,8 +4,8 @@ Mid-points in floating point disagree with exact arithmetic at the edge of a tol
 whole number of ticks (int32 in tables, int64 where sums are doubled). Finer input is rounded half to even, and
 counted.
 
-Infinities end the ladders of scores and say that there is no score at all, so an infinite score is the largest finite
-float of its sign wherever it is stored, counted and compared. No run may hold that float itself.
+Infinities mark the ends of score ladders and missing scores. Therefore an infinite score is stored, counted and
+compared as the largest finite float of its sign. No run may contain that float itself.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def ticks(seconds: str | float | Decimal) -> tuple[int, bool]:
 
 
 def whole_ticks(name: str, seconds: float) -> int:
-    """A setting's seconds in ticks. Raises `SettingsError` if it is no whole number of them."""
+    """A setting's seconds in ticks. Raises `SettingsError` if they are not a whole number of ticks."""
     whole, rounded = ticks(seconds)
     if rounded:
         raise SettingsError(f"setting evaluation.{name}: expected a multiple of 0.0001 s; found {seconds!r}.")
@@ -66,8 +66,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def id_fault(identifier: str) -> str | None:
     """Why a system or query id is not acceptable, or None.
 
-    An id is 1 to 500 characters without control characters, path separators, and is not `.` or `..`: ids end up in
-    reports, file names and URLs of others, so none may reach outside a folder.
+    An id has 1 to 500 characters, no control characters and no path separators, and is not `.` or `..`: ids are used
+    in reports, file names and URLs, and must not lead outside a folder.
     """
     if not identifier.strip():
         return "an empty id"
@@ -100,10 +100,10 @@ def document_id(filename: str) -> str:
 
 
 class DocumentCodes:
-    """The codes of documents by the names that runs have for them: their places among `ids`.
+    """The codes of documents by the names that runs use: their places among `ids`.
 
-    The name of a judged document is its whole id. An audio file's name without directory and ending is that of the
-    document of this id, or else of the only one whose id is the same without its own.
+    The name of a judged document is its whole id. The name of an audio file, without directory and extension, means the
+    document with this id, or else the only document whose id without its own directory and extension is the same.
     """
 
     def __init__(self, ids: Iterable[str]) -> None:
