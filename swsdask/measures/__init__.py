@@ -1,6 +1,7 @@
 """Measures: arithmetic over merged statistics. Each family is a file whose docstring is its specification.
 
-A measure is a class of a module here and a row of `model.measures.TABLE`. It is found: no list names it.
+A measure is a class of a module here and a row of `model.measures.TABLE`. Modules are searched for measures; there is
+no list of them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 
 
 def _families() -> tuple[Measure, ...]:
-    """Every class of a module here that is a measure; a family is in the order of the last of its rows in the table."""
+    """Every class of a module here that is a measure; families are ordered by the last of their rows in the table."""
     rows = {row.name: number for number, row in enumerate(TABLE)}
     modules = [import_module(each.name) for each in iter_modules(__path__, f"{__name__}.") if not each.ispkg]
     found: list[Measure] = [
@@ -51,7 +52,7 @@ MEASURES = _families()
 RANKED = tuple(
     family for family in MEASURES if type(family).__module__ in (average_precision.__name__, retrieval.__name__)
 )
-"""The families of the rankings of queries, which no operating point and no decision bears upon."""
+"""The families of the rankings of queries, which depend on no operating point and no decision."""
 
 
 def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES) -> list[Measure]:
@@ -72,7 +73,7 @@ def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES)
 
 
 def require_judgments(names: Sequence[str] | None, reference: Reference) -> None:
-    """Raises `SettingsError` for a requested measure of judged documents where none was judged."""
+    """Raises `SettingsError` if a measure of judged documents is requested but none was judged."""
     judged = {name for family in (GradedRetrieval, JudgedRetrieval) for name in family.names}
     for name in names or () if reference.judgments is None else ():
         if parse_name(name).family in judged:

@@ -7,79 +7,80 @@ down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all tar
 
     AP = (1/R) sum over g of (H_g - H_(g-1)) Q_g
 
-- `ap`: of one ranking of all trials of the queries that averages count; per query, of that query's trials. NaN without
-  targets.
-- `map`: the average of the AP of queries. `map_n_averaged` are averaged; `map_n_no_relevant` queries of the condition
-  are left out by the rule `no_relevant`, `map_n_missing` others by the rule `missing`.
+- `ap`: AP of one ranking of all trials of the queries that averages count; per query, of that query's trials. NaN
+  without targets.
+- `map`: the average of the AP of queries. `map_n_averaged` queries are averaged. The rule `no_relevant` leaves out
+  `map_n_no_relevant` queries of the condition, the rule `missing` leaves out `map_n_missing` others.
 
 An event is a trial: an occurrence or a detection (virtual trials), a (query, segment) or a (query, document) with the
-best score of the pair. Where several detections are of one event, `duplicates` can have it otherwise.
+best score of the pair. If several detections are of one event, `duplicates` can change this.
 
 Settings, in `[evaluation.average_precision]`:
 
 - `integration`: "step", Q_g = P_g (default), or "trapezoid", Q_g = (P_(g-1) + P_g) / 2, Q_1 = P_1. A group without hits
-  is a group.
+  is a group too.
 - `interpolation`: "max" (default) first replaces P_g by the highest P_h, h >= g ("interpolated precision", Eq. 5.7
   of the thesis), or "none".
-- `ties`: what equal scores are. "group" (default): one group. "best" and "worst": a ranking of single trials with
-  targets first or last. "document-descending", "document-ascending": single trials ordered by the id of their document
-  (by code points; unknown documents have the id ""), those of one document by start, and where that is equal too,
-  targets first; "input": in the order of the run's files, for which an archive must have been written under this
-  setting. In the ranking of all queries, what is still equal is ordered by query. "expected": the expected AP over all
-  orders of equal scores; with "max" it takes the highest, from each rank on, of the precision that is expected if a hit
-  is at that rank, not the expectation of the highest.
-- `duplicates`: what several detections of one event are, in all rankings, of queries and of all trials (every other
-  measure takes the evaluation's trials). "as-trials" (default): what the trials make of them, which is one of the next
-  two. "false-positive": one is the event, the others are false alarms, each at its own score; so it is with
-  occurrences. "ignore": one is the event, the others are left out; so it is with segments and documents, whose event is
-  the best one. Of occurrences all detections are left out that may be paired with one and are not mapped. "first": of a
-  segment or a document, the one that the run's files have first is the event, whatever its score, the others are left
-  out; an archive must have been written under this setting. Of occurrences it is refused: alignment says which
-  detection is mapped. Detections that a rule takes in or leaves out are counted in a note.
+- `ties`: the treatment of equal scores. "group" (default): they are one group. "best" and "worst": single trials are
+  ranked, with targets first or last. "document-descending", "document-ascending": single trials are ordered by the id
+  of their document (by code points; unknown documents have the id ""), those of one document by start; if that is equal
+  too, targets come first. "input": single trials are in the order of the run's files; the archive must have been
+  written under this setting. In the ranking of all queries, trials that are still equal are ordered by query.
+  "expected": the expected AP over all orders of equal scores; with "max" it takes the highest, from each rank on, of
+  the precision that is expected if a hit is at that rank, not the expectation of the highest.
+- `duplicates`: the treatment of several detections of one event, in all rankings, of queries and of all trials (every
+  other measure uses the evaluation's trials). "as-trials" (default): as the kind of trials treats them, which is one of
+  the next two. "false-positive", the rule of occurrences: one is the event, the others are false alarms, each at its
+  own score. "ignore", the rule of segments and documents: one, there the best, is the event, the others are left out;
+  for occurrences, detections that could be paired with one but are not mapped are left out. "first": the detection of
+  a segment or a document that comes first in the run's files is the event, whatever its score, the others are left out;
+  the archive must have been written under this setting. It is refused for occurrences: there the alignment decides
+  which detection is mapped. A note counts the detections that a rule adds or leaves out.
 - `score_dtype`: "float32" rounds scores before they are compared, as tools written in C do.
-- `score_floor`: scores below it count as equal to it (0 in kws-assessment; without it, default, none does).
-- `score_order`: "number" (default), or "text": scores are compared character by character, as in their shortest decimal
+- `score_floor`: scores below it count as equal to it (0 in kws-assessment; by default there is no floor).
+- `score_order`: "number" (default), or "text": scores are compared character by character, in their shortest decimal
   form, of which 16 characters count (QUIRK): 9.5 precedes 10, and -2 precedes -1. QUIRK, with "text": the terms of a
   query's AP are added one by one, from the first rank, as KWSEval does, not rounded once.
 - `no_relevant`: queries of the condition without targets are left out of MAP ("exclude", default), count as AP = 0
-  ("zero"; without trials, as `missing` says), count as AP = 0 if they have trials and are left out if not
-  ("zero-if-retrieved"), or make it NaN ("nan"). Whether their trials are in the ranking of all queries is said by the
-  evaluation's `no_targets`, as everywhere.
+  ("zero"; those without trials follow `missing`), count as AP = 0 if they have trials and are left out otherwise
+  ("zero-if-retrieved"), or make it NaN ("nan"). As everywhere, the evaluation's `no_targets` decides whether their
+  trials are in the ranking of all queries.
 - `addition`: terms of a query and numbers of queries are added exactly and rounded once ("exact", default), or one
   after the other in double precision, from the first rank and in the order of the query list ("running"; trec_eval,
-  with topics by id), which decides a decimal that would be a half.
+  with topics by id), which decides how exact halves are rounded.
 - `missing`: queries without trials count as AP = 0 ("zero", default; `trec_eval -c` and ir_measures, with
   no_relevant = "zero") or are left out and have no numbers ("skip"; trec_eval).
 
 Presets (files of `conf/`, to be joined to an evaluation's own: `--preset quesst2014,trec`): simplekwseval,
-kws-assessment, trec, trec10, sklearn, kwseval. Several detections of one event: KWSEval's rule is that of its trials;
-trec_eval refuses a document that a query has twice, and so do we in TREC's files; SimpleKwsEval takes the best of a
-relevant event and each of another (not imitated); the others are given events. `compat = "kwseval"` implies the last
-preset's rule: scores are compared as text, of equal ones false alarms come first; with `no_targets =
-"false_alarms_only"` (its -inc) also `no_relevant = "zero"`. Not imitated: the tool compares the texts of the file, so
-that 0.50 precedes 0.5, and 1e-1 is greater than 0.5; it adds the percentages up apart, which decides a decimal that
-would be a half.
+kws-assessment, trec, trec10, sklearn, kwseval. Several detections of one event: KWSEval follows its trials; trec_eval
+refuses a document that a query has twice, and so do we in TREC's files; SimpleKwsEval takes the best detection of a
+relevant event and every detection of another event (not imitated); the input of the other tools is events.
+`compat = "kwseval"` implies the rule of the preset kwseval: scores are compared as text, and among equal ones false
+alarms come first; with `no_targets = "false_alarms_only"` (its -inc) also `no_relevant = "zero"`. Not imitated: the
+tool compares the texts of the file, so that 0.50 precedes 0.5, and 1e-1 is greater than 0.5; it adds percentages
+separately, which decides how exact halves are rounded.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 
 Precision at given places of rankings
 -------------------------------------
-Of each query, and averaged over the queries that MAP averages.
+The measures are per query, and averaged over the queries that MAP averages.
 
-- `precision_at_rank@K`: hits among the first K trials, divided by K, however many trials there are; at each of the
+- `precision_at_rank@K`: hits among the first K trials, divided by K even if there are fewer trials; at each of the
   settings' `average_precision.ranks`.
 - `r_precision`: the same at K = R, the number of the query's targets.
 - `precision_at_recall@R`: the interpolated precision, the highest at this recall or a higher one (Eq. 5.7 of the
-  thesis), 0 where recall never is so high; at each of `average_precision.recalls`, by default the 11 points 0 to 1. A
-  recall is reached with the smallest whole number of hits that gives it or more (`recall_rounding = "exact"`).
+  thesis), 0 if the ranking never reaches this recall; at each of `average_precision.recalls`, by default the 11 points
+  0 to 1. A recall is reached with the smallest whole number of hits that gives it or more
+  (`recall_rounding = "exact"`).
 
-QUIRK, `recall_rounding = "trec_eval"`: trec_eval 9 needs int(r R + .9) hits, in double arithmetic. It is one less
-where r R has a fraction below .1, and where the sum comes out a hair too small: .7 3 + .9 < 3. trec_eval 10 takes the
-nearest whole number to the product r R in double arithmetic, of two the higher: `recall_rounding = "nearest"`.
+QUIRK, `recall_rounding = "trec_eval"`: trec_eval 9 needs int(r R + .9) hits, in double arithmetic. This is one less
+where r R has a fraction below .1, and where the sum is rounded down slightly: .7 3 + .9 < 3. trec_eval 10 takes the
+whole number nearest to the product r R in double arithmetic, the higher of two: `recall_rounding = "nearest"`.
 
 Equal scores are ordered as for average precision (`ties`, `score_dtype`). Where that rule gives no order ("group",
-"expected"), those at the edge of K count in proportion: what is expected over all orders; and recall is that of whole
-groups. Queries are averaged as for MAP (`no_relevant`, `missing`).
+"expected"), a group that rank K divides counts in proportion, which is the expectation over all orders; and recall is
+that of whole groups. Queries are averaged as for MAP (`no_relevant`, `missing`).
 
 Generalised average precision of places to start listening
 ----------------------------------------------------------
@@ -89,13 +90,13 @@ at rank k earns (see `statistics.onsets`), and p_k = (R_1 + ... + R_k) / k. With
 
     GAP = (1 / N) sum over k with R_k > 0 of p_k
 
-- `gap`: of every query with onsets. A point that earns nothing costs those after it.
-- `mgap`: the average over these queries; one without detections has GAP = 0, queries without onsets are left out.
+- `gap`: GAP of every query with onsets. A point that earns nothing lowers the precision of those after it.
+- `mgap`: the average over these queries; a query without detections has GAP = 0, queries without onsets are left out.
 
-The source does not say which onset is meant where two unused ones are equally near: here it is the one that earns more,
-then the earlier one; nor how equal scores rank: see `statistics.onsets`. Its times are whole steps of 15 s, which is
-`gap.granularity_s = 15`; without it distances are exact. A point earns by where it is, whatever it is mapped to, so
-conditions of occurrences have no GAP. Nor have runs and judgments of documents without times.
+The source does not say which onset is used if two unused ones are equally near: here it is the one that earns more,
+then the earlier one. Nor does it say how equal scores rank: see `statistics.onsets`. Its times are whole steps of 15 s,
+which is `gap.granularity_s = 15`; without it distances are exact. A point earns by its place, whatever it is mapped to,
+so conditions of occurrences have no GAP. Nor have runs and judgments of documents without times.
 """
 
 from __future__ import annotations
@@ -138,8 +139,8 @@ LEAST = 0.00001
 class RankedQueries:
     """The queries of a condition that averages of rankings count: bool [n_queries].
 
-    `ranked` have targets and are averaged; `as_zero` and `as_nan` have none and count so; the others are left out.
-    Of these, the `skipped` have no numbers by query either, for an average would not be that of the numbers.
+    `ranked` have targets and are averaged; `as_zero` and `as_nan` have none and count as 0 or NaN; the others are left
+    out. Of these, the `skipped` have no numbers by query either, so that an average is that of the numbers by query.
     """
 
     population: Population
@@ -171,18 +172,18 @@ class RankedQueries:
         return dict(zip(columns, (sums / self.n_averaged).tolist(), strict=True))
 
     def geometric_mean(self, column: F64) -> float:
-        """The geometric mean of a column [n_queries], values below `LEAST` counting as that; NaN over no query."""
+        """The geometric mean of a column [n_queries]; values below `LEAST` count as `LEAST`; NaN over no query."""
         counted = self._with_zeros(column)[self.averaged].tolist()
         if self.as_nan.any() or not counted:
             return math.nan
         return math.exp(fsum(math.log(max(LEAST, each)) for each in counted) / len(counted))
 
     def by_query(self, columns: Mapping[str, F64]) -> Values:
-        """Numbers of the condition's queries and of those averaged, by measure, from columns [n_queries]."""
+        """Numbers by query, of the condition's queries and those averaged, by measure, from columns [n_queries]."""
         return self.counts_by_query({name: self._with_zeros(column) for name, column in columns.items()})
 
     def counts_by_query(self, columns: Mapping[str, F64 | I64]) -> Values:
-        """Return `by_query` of numbers that queries have whether they count as zero or not."""
+        """Return `by_query` for numbers that queries have whether they count as zero or not."""
         listed = np.flatnonzero(self.population.queries & ~self.skipped | self.averaged)
         numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
         return Values(self.population.condition.name, listed, numbers)
@@ -236,7 +237,7 @@ class AveragePrecision:
 
 
 class MeanAveragePrecision:
-    """map, and over how many queries; it needs no ranking of everything."""
+    """map, and the number of queries; it needs no ranking of all trials."""
 
     names: ClassVar[tuple[str, ...]] = ("map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
@@ -281,7 +282,7 @@ def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSett
 def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
     """The sums of hits times precision of every ranking, and the highest precision of the first.
 
-    Terms are added as `addition` says; where scores are compared as text, one by one (the QUIRK above). `behind` is the
+    Terms are added as `addition` says; if scores are compared as text, one by one (the QUIRK above). `behind` is the
     highest precision behind the steps.
     """
     precision, before = of.precision, of.before
@@ -330,12 +331,12 @@ class RankedPrecision:
 
 
 def _precision_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
-    """The hits among the first trials of each ranking, `rank` [n_rankings], divided by that."""
+    """The hits among the first `rank` [n_rankings] trials of each ranking, divided by `rank`."""
     return ratio(hits_at_rank(rankings, rank, ties), np.where(rankings.relevant > 0, rank, 0))
 
 
 def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
-    """The hits among the first trials of each ranking, `rank` [n_rankings]."""
+    """The hits among the first `rank` [n_rankings] trials of each ranking."""
     if ties not in WITHOUT_ORDER:
         ranks = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
         within = ranks <= np.repeat(rank, np.diff(rankings.hit_offsets))
@@ -369,7 +370,7 @@ def precisions_at_recalls(scored: Scored, population: Population, level: int, re
 
 @lru_cache(maxsize=16)
 def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], rounding: str) -> I64:
-    """With how many hits each recall is reached by each number of relevant trials: int64 [len(recalls), n_levels]."""
+    """The hits needed for each recall, for each number of relevant trials: int64 [len(recalls), n_levels]."""
     found = np.empty((len(recalls), len(levels)), np.int64)
     for row, recall in enumerate(recalls):
         if rounding == "exact":
@@ -384,7 +385,7 @@ def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], roundi
 
 @dataclass(frozen=True)
 class GeneralisedAveragePrecision:
-    """gap, mgap; of a run that is not `timed`, neither."""
+    """gap, mgap; neither for a run that is not `timed`."""
 
     timed: bool = True
 
@@ -419,7 +420,7 @@ class GeneralisedAveragePrecision:
 
 
 def _again(used: Onsets, points: I64) -> I64:
-    """Count the points in front of each that are equal in query, score, place and start."""
+    """Count the points before each one that are equal in query, score, place and start."""
     new = np.ones(len(points), np.bool_)
     if len(points):
         columns = (column[points] for column in (used.query, used.score, used.place, used.start))

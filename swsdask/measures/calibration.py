@@ -15,59 +15,59 @@ These are the log-likelihood ratios that cost least at every prior at once (Ayer
 With u = P_tar targets / |T_true| and v = (1 - P_tar) nontargets / |T_false| in a block, its posterior log-odds at the
 prior P_tar are log(u / v), so it costs u log((u + v) / u) + v log((u + v) / v) nats.
 
-Imputed trials are among the rows. Between the scores at which targets lie there are only non-targets. A rising map
-never separates those from the targets below them, or from each other, so one row for a rung of the ladder and all above
-it up to the next one is enough.
+Imputed trials are among the rows. Between the scores of targets there are only non-targets. A rising map never
+separates these from the targets below them, or from each other, so one row is enough for a rung of the ladder and
+everything above it up to the next rung.
 
 The cross entropy that is left after the best affine map of scores
 ------------------------------------------------------------------
 2013 measures document, section 4.2.5.
 
-- `cnxe_min`: the least C_nxe (`measures.cross_entropy`) of gamma s + delta, at any gamma and delta (Eq. 44-45), imputed
-  trials mapped as all others: see `measures.cross_entropy`, which names the cases without a minimum.
-- `cnxe_gamma`, `cnxe_delta`: the map. gamma = inf: the scores separate targets from non-targets, or all but those at
-  one score; gamma = -inf: they do so upside down; delta is NaN then. gamma = 0 where the scores say nothing.
-- `calibration_loss` = cnxe - cnxe_min: what is lost by scores that are no log-likelihood ratios.
+- `cnxe_min`: the least C_nxe (`measures.cross_entropy`) of gamma s + delta, over all gamma and delta (Eq. 44-45), with
+  imputed trials mapped like all others: see `measures.cross_entropy`, which names the cases without a minimum.
+- `cnxe_gamma`, `cnxe_delta`: the map. gamma = inf: the scores separate targets from non-targets, except those at one
+  score; gamma = -inf: they do so upside down; delta is NaN then. gamma = 0 if the scores carry no information.
+- `calibration_loss` = cnxe - cnxe_min: the loss because scores are no log-likelihood ratios.
 
-A target of score -inf, or a non-target of inf, costs infinitely much at every gamma > 0: then gamma = 0 and `cnxe_min`
-is 1. Infinite scores on the right side cost nothing, and the map is that of the finite ones.
+A target of score -inf, or a non-target of inf, has infinite cost at every gamma > 0: then gamma = 0 and `cnxe_min` is
+1. Infinite scores on the right side cost nothing, and the map is that of the finite scores.
 
-gamma < 0 says that higher scores are worse: it is allowed, as Eq. 45 does, unless `nonnegative_gamma` is set. All are
+gamma < 0 means that higher scores are worse: it is allowed, as in Eq. 45, unless `nonnegative_gamma` is set. All are
 not defined (NaN) where C_nxe is not.
 
-Target trials that were given are taken one by one; of non-targets, the points that represent them
-(`statistics.moments`), which changes C_nxe by less than 1e-12 unless gamma is so large that it separates scores that
-are within a thousandth of each other (in units of 1, or of the hits' spread where that is small). Whether the classes
-are separated is decided by the scores themselves (`statistics.moments`).
+Given target trials are taken one by one; non-targets are represented by points (`statistics.moments`), which changes
+C_nxe by less than 1e-12 unless gamma is so large that it separates scores that are within a thousandth of each other
+(in units of 1, or of the hits' spread if that is small). Whether the classes are separated is decided from the scores
+themselves (`statistics.moments`).
 
 The cross entropy that is left after the best rising map of scores
 ------------------------------------------------------------------
 The map is that of pool adjacent violators, above.
 
 - `cnxe_min_pav`: C_nxe (`measures.cross_entropy`) of all trials of a condition, imputed ones too, each at the llr of
-  its block. Equal scores are one: the result does not depend on the order of trials, nor on the imputed score as long
-  as that lies below the given ones. No rising map has less, so none of gamma s + delta, gamma >= 0, has.
+  its block. Equal scores are pooled: the result does not depend on the order of trials, nor on the imputed score as
+  long as that lies below the given ones. No rising map has less, so no gamma s + delta with gamma >= 0 has.
 - `calibration_loss_pav` = cnxe - cnxe_min_pav.
 - `cnxe_query_pav`: the same with a map for each query, pooled over that query's trials alone, but with the prior of the
   whole condition in llr = logit(pav) - logit(|T_true| / |T|), and averaged over all trials. MediaEval's tool calls it
   the lower bound of C_nxe.
 
 QUIRK, under `compat = "mediaeval"`: the tool does not pool equal scores but takes trials one by one, in the order of
-the files (`measures.mediaeval_tool`). A system with one score for everything can have 0 there, by that order; pooled it
-has 1. The lower bound that it prints is of scores that PAV of the whole list has overwritten, `mediaeval_pav_cnxe`
-(`measures.mediaeval_tool`).
+the files (`measures.mediaeval_tool`). Depending on that order, a system with one score for everything can have 0 there;
+pooled it has 1. The lower bound that the tool prints is of scores that PAV of the whole list has overwritten,
+`mediaeval_pav_cnxe` (`measures.mediaeval_tool`).
 
 All are not defined (NaN) where C_nxe is not.
 
 TWV where every query's scores may be moved by an offset of its own
 -------------------------------------------------------------------
-What one threshold cannot reach: `twv_query_offset` is the TWV with each query's best threshold, hence OTWV
-(`measures.twv`), which MediaEval's tool calls the upper bound of TWV. It is the best that a calibration of the
-scores that knows the query can do.
+One threshold cannot reach this value: `twv_query_offset` is the TWV with each query's best threshold, hence OTWV
+(`measures.twv`), which MediaEval's tool calls the upper bound of TWV. No calibration that knows the query can reach
+more.
 
 QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.mediaeval_tool`) anywhere,
-between equal scores too, and imputed trials are in it. So its bound can be higher than any threshold gives. What it
-prints is a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.mediaeval_tool`).
+also between equal scores, and the list includes imputed trials. So its bound can be higher than any threshold gives.
+The tool prints a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.mediaeval_tool`).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Blocks:
     nontarget: I64
 
     def llr(self, n_target: int, n_nontarget: int) -> F64:
-        """The log-likelihood ratio of each block where the classes have so many trials: float64, -inf .. inf."""
+        """The log-likelihood ratio of each block, given the trials of both classes: float64, -inf .. inf."""
         with np.errstate(divide="ignore"):
             return np.log(self.target / n_target) - np.log(self.nontarget / n_nontarget)
 
@@ -123,7 +123,7 @@ class Blocks:
         return float(self.costs(n_target, n_nontarget, [prior_log_odds])[0])
 
     def costs(self, n_target: int, n_nontarget: int, prior_log_odds: Sequence[float]) -> F64:
-        """Return `cost` at each of some prior log-odds."""
+        """Return `cost` at each prior log-odds."""
         mixed = (self.target > 0) & (self.nontarget > 0)
         odds = np.array(prior_log_odds, np.float64)
         p_tar, other = (sigmoid(sign * odds)[:, np.newaxis] for sign in (1, -1))
@@ -133,7 +133,7 @@ class Blocks:
 
 
 def isotonic_blocks(target: I64, nontarget: I64, offsets: I64 | None = None) -> Blocks:
-    """The blocks of int64 [n] counts by ascending score; with `offsets`, of each list of rows on its own.
+    """The blocks of int64 [n] counts by ascending score; with `offsets`, of each list of rows separately.
 
     The rows of list i are offsets[i] .. offsets[i + 1], int64 ascending, from 0 to n. Rows without trials are allowed.
     Raises `ValueError` if there are too many trials to count exactly: more than 2^63 pairs of a target and a
@@ -176,9 +176,9 @@ def query_rows(sweep: QuerySweep, trials: Censored) -> ScoreRows:
 
 
 def _rows(offsets: I64, thresholds: F64, new_hits: I64, false_alarms: I64, trials: Censored) -> ScoreRows:
-    """Put one more row in front of the hits at each threshold and the false alarms at or above it.
+    """Put one more row before the hits at each threshold and the false alarms at or above it.
 
-    Imputed trials are at the lower end of their row: where `impute` is a number it is a rung (`requested_thresholds`),
+    Imputed trials are at the lower end of their row: if `impute` is a number, it is a rung (`requested_thresholds`),
     and nothing lies below a run's lowest score.
     """
     list_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -198,7 +198,7 @@ def _rows(offsets: I64, thresholds: F64, new_hits: I64, false_alarms: I64, trial
 
 
 NEEDS: tuple[type[Statistic], ...] = (*cross_entropy.NEEDS, Hits, Moments, ZoomedMoments, Overlap)
-"""The statistics that the fit is made of."""
+"""The statistics that the fit needs."""
 
 _FARTHEST = 1e300
 
@@ -234,7 +234,7 @@ class Affine:
     """The scores of all trials of a condition, how they separate the classes, and their best map.
 
     `standard` are the scores as (score - centre) / unit, and `best_of_standard` is the best map of these. `infinite`
-    says whether the scores as they are cost infinitely much.
+    says whether the given scores have an infinite cost.
     """
 
     scores: ScoreShares
@@ -287,14 +287,14 @@ def fit_pool(
     points
         The given non-targets.
     trials
-        The pool that they are in, with imputed ones.
+        All trials of the pool, including imputed ones.
     separation
-        What tells from the scores of all targets whether the classes are separated.
+        Returns from the scores of all targets whether the classes are separated.
     prior_log_odds, nonnegative
         As for `measures.cross_entropy.fit`.
     infinite
         Whether a target has the score -inf or a non-target inf: then no map with gamma > 0 has a finite cost, falling
-        ones are not tried, and the prior is left.
+        maps are not tried, and the map is gamma = 0.
     start
         A map of (score - centre) / unit near the best one, where the search begins.
     """
@@ -323,7 +323,7 @@ def fit_pool(
 def _separation(scored: Scored, population: Population, target: Shares) -> Separation:
     """Compare the scores of targets with those of non-targets, the latter moved down to the next rung of `Overlap`.
 
-    No non-target is moved to a score that is one of the targets' ends, or past it.
+    No non-target is moved to or past the lowest or the highest score of targets.
     """
     overlap, hits = scored.get(Overlap), scored[Hits]
     if overlap is None:
@@ -401,7 +401,7 @@ class QueryOffset:
 
 
 def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
-    """Misses and false alarms of every query of a list, int64, where its trials are best cut in two."""
+    """Misses and false alarms of every query of a list, int64, at the best cut of its trials."""
     found = np.zeros((2, trials.n_queries), np.int64)
     targets = trials.target[trials.by_query]
     for query, (begin, end) in enumerate(pairwise(trials.offsets.tolist())):

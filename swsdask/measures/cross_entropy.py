@@ -8,29 +8,30 @@ A trial of score s has the posterior log-odds s + eta, eta = logit(P_tar) (Eq. 3
 
 - `cxe`: the empirical cross entropy in bits (Eq. 38, Eq. 43): P_tar times the mean cost of target trials, plus
   1 - P_tar times that of non-target trials, over log 2; trials that the system did not give are imputed, see below.
-- `cxe_prior`: that of a system that always says 0 (Eq. 39).
-- `cnxe` = cxe / cxe_prior (Eq. 40): 0 for a perfect system, 1 for one that says nothing, more where scores mislead.
+- `cxe_prior`: the cross entropy of a system whose scores are all 0 (Eq. 39).
+- `cnxe` = cxe / cxe_prior (Eq. 40): 0 for a perfect system, 1 for one without information, more if scores mislead.
 - `n_given_target`, `n_imputed_target`, `n_given_nontarget`, `n_imputed_nontarget`, `impute_score`.
 
 The trials of all queries are one pool, with one |T_true| and one |T_false|: a query with many occurrences weighs more,
-where TWV averages over queries. A query without occurrences is left out as it is for TWV. One without non-target
-trials, such as a query that occurs in every document, has its targets in the pool, but no C_nxe of its own. Without
-targets, or without non-targets, C_nxe is not defined (NaN).
+whereas TWV averages over queries. A query without occurrences is left out, as for TWV. The targets of a query without
+non-target trials, such as a query that occurs in every document, are in the pool, but the query has no C_nxe of its
+own. Without targets, or without non-targets, C_nxe is not defined (NaN).
 
 The cost is exact trial by trial (`statistics.entropy`), and the mean of a class is rounded once. The document's
-footnote 5 prints one branch of the cost at P_tar = .5 twice: of a non-target trial it is log(1 + lr).
+footnote 5 prints one branch of the cost at P_tar = .5 twice: for a non-target trial it is log(1 + lr).
 
 Differences from MediaEval's tool: it prints in float32, takes log(1 + e) literally, and knows document trials only
 (`measures.mediaeval_tool`).
 
 Trials that a system did not give are censored (Eq. 41-43). T holds N trials for each query of a condition (Eq. 2, Eq.
 41), whatever a system gives: N_act(q) targets and N_nt(q) non-targets. A given trial that is mapped to a target is a
-given target trial, every other one a given non-target trial, whatever the decisions. What is missing counts too, as one
+given target trial, every other one a given non-target trial, whatever the decisions. Missing trials count too, as one
 weighted group in each class, at one score: the lowest score of the whole run (`impute = "min"`, Eq. 42: not of a
-condition or a part of the data), or the number that `impute` is. A run without any trial has no lowest score: its
-trials are at 0, the score that says nothing.
+condition or a part of the data), or the number that `impute` gives. A run without any trial has no lowest score: its
+trials are at 0, the score without information.
 
-More given non-target trials of a query than the N_nt(q) that its audio time allows are all counted, and none imputed.
+If a query has more given non-target trials than the N_nt(q) that its audio time allows, all are counted and none is
+imputed.
 
 The affine map of scores that gives them the least cross entropy: a weighted logistic regression on one score
 -------------------------------------------------------------------------------------------------------------
@@ -40,26 +41,27 @@ With the prior log-odds eta and x(s) = gamma s + delta + eta, the cost in nats i
 
 the weights w adding up to P_tar over targets and to 1 - P_tar over non-targets. It is convex, and one of these holds:
 
-- One score everywhere: no gamma is better than gamma = 0, and the cost is the prior entropy.
-- Separated: no target lies below a non-target. The cost falls for as long as gamma grows, gamma = inf. What is left is
-  the cost of those at the one score that both classes may share, u of target and v of non-target weight: at best
-  u log((u + v) / u) + v log((u + v) / v); 0 if there is no such score. delta is not defined (NaN).
-- Separated upside down, no target lies above a non-target: the same with gamma = -inf.
+- There is one score only: no gamma is better than gamma = 0, and the cost is the prior entropy.
+- The classes are separated: no target lies below a non-target. The cost falls as gamma grows: gamma = inf. The limit is
+  the cost of the trials at the one score that both classes may share, with target weight u and non-target weight v: at
+  best u log((u + v) / u) + v log((u + v) / v); 0 if there is no such score. delta is not defined (NaN).
+- They are separated upside down, no target lies above a non-target: the same with gamma = -inf.
 - Else there is one minimum, and damped Newton steps from (0, 0) lead to it.
 
-gamma < 0 says that high scores speak against an occurrence. Where the map must not fall, gamma is 0 in its place: by
-convexity no gamma > 0 is better, and the cost is the prior entropy.
+gamma < 0 means that high scores speak against an occurrence. If the map must not fall, gamma is 0 instead: by convexity
+no gamma > 0 is better, and the cost is the prior entropy.
 
 Newton's steps do not depend on the origin and the unit of scores, but their rounding does: scores of 1e8 + s lose the
-digits in which s differs. So scores are standardised first. gamma is positive where the mean of targets (by weight) is
-the higher one. What holds it down is then that some targets lie below non-targets: from the lowest target to the
-highest non-target is the unit, its middle the origin. (Median and spread of all scores would not do: most posterior
-probabilities are next to 0.) A score more than 1e16 units away is moved there. It is on the right side, where it costs
-nothing at either place, unless gamma is as good as 0 anyway. A few trials far away on the wrong side leave the others
-next to one place in that unit, where gamma s and delta cancel. From the map found there the search goes on with the
-mean of the scores by their curvature, w times the posterior times 1 minus it, as the origin.
+digits in which s differs. So scores are standardised first. gamma is positive if the (weighted) mean of targets is the
+higher one. Then targets that lie below non-targets keep gamma finite: the unit is the distance from the lowest target
+to the highest non-target, the origin is the middle between them. (Median and spread of all scores would be a bad
+choice: most posterior probabilities are close to 0.) A score more than 1e16 units away is moved to that distance. It is
+on the right side, where it costs nothing at either place, unless gamma is practically 0. If a few trials are far away
+on the wrong side, the others are close together in that unit, and gamma s and delta cancel. Therefore the search
+continues from the map found so far, with a new origin: the mean of the scores weighted by their curvature, w times the
+posterior times 1 minus it.
 
-Scores are finite, as all that runs hold are.
+Scores are finite, like all scores that runs hold.
 """
 
 from __future__ import annotations
@@ -92,11 +94,11 @@ _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _NEAR = 1e-24
 
 _CENTRES, _CANCELLED = 4, 128.0
-"""The number of origins that are tried, and how large gamma s may be where the curvature is."""
+"""The number of origins that are tried, and the largest allowed gamma s at the centre of curvature."""
 
 _MANY, _GROUP, _ROUGHLY, _FEW_STEPS = 1024, 16, 1e-4, 30
-"""The number of scores beyond which the search begins among groups of them, their size, and how far it goes there.
-Where it ends matters for time only."""
+"""With more scores than `_MANY`, the search begins with groups of `_GROUP` scores, up to a precision and a number of
+steps. These affect only the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,7 @@ class Shares:
 
     @property
     def there(self) -> Shares:
-        """Without the scores that no trial has."""
+        """The same, without scores that have no share."""
         used = self.share > 0.0
         return Shares(self.score[used], self.share[used])
 
@@ -129,7 +131,7 @@ class ScoreShares:
         return cost
 
     def standardised(self, centre: float, unit: float) -> ScoreShares:
-        """(score - centre) / unit, those far away moved to where they cost as much."""
+        """(score - centre) / unit; scores far away are moved to a distance where their cost is the same."""
         with np.errstate(over="ignore"):
             return ScoreShares(
                 *(
@@ -140,7 +142,7 @@ class ScoreShares:
 
 
 class SharedScore(NamedTuple):
-    """The shares of targets and of non-targets that are at the one score which separated classes have in common."""
+    """The shares of targets and of non-targets at the one score that separated classes share."""
 
     target: float
     nontarget: float
@@ -167,7 +169,7 @@ class Separation:
 
 @dataclass(frozen=True)
 class Fit:
-    """The best map and its cost in nats. Where the classes are separated gamma is inf or -inf, and delta NaN."""
+    """The best map and its cost in nats. If the classes are separated, gamma is inf or -inf, and delta NaN."""
 
     gamma: float
     delta: float
@@ -198,13 +200,13 @@ def sigmoid(x: float) -> float:
 
 
 def prior_entropy(prior_log_odds: float) -> float:
-    """The cost in nats of saying nothing, llr = 0 for every trial: Eq. 39 without its change to bits."""
+    """The cost in nats of scores without information, llr = 0 for every trial: Eq. 39, but not in bits."""
     as_target = sigmoid(prior_log_odds) * softplus(-prior_log_odds)
     return as_target + sigmoid(-prior_log_odds) * softplus(prior_log_odds)
 
 
 NOTHING = Fit(0.0, 0.0, math.nan)
-"""The map to nothing but the prior, from which the search begins unless a better one is known."""
+"""The map to the prior alone. The search begins there unless a better map is known."""
 
 
 def fit(
@@ -241,9 +243,9 @@ def fit(
 
 
 def _grouped(*classes: Shares) -> ScoreShares:
-    """The classes with one score, the mean, in place of some `_GROUP` that follow each other.
+    """The classes, with each `_GROUP` of consecutive scores replaced by their mean.
 
-    The best map of neighbours' means is near that of all scores, and is found in a tenth of the time.
+    The best map of these means is near that of all scores, and is found in a tenth of the time.
     """
     grouped = []
     for shares in classes:
@@ -254,7 +256,7 @@ def _grouped(*classes: Shares) -> ScoreShares:
 
 
 class _Expansion(NamedTuple):
-    """The cost at some (gamma, delta), in nats, with its first and second derivatives by them."""
+    """The cost at a point (gamma, delta), in nats, with its first and second derivatives."""
 
     value: float
     gamma: float
@@ -265,7 +267,7 @@ class _Expansion(NamedTuple):
 
 
 def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset: float) -> _Expansion:
-    """`offset` is delta and the prior log-odds together."""
+    """Expand the cost at a point; `offset` is delta plus the prior log-odds."""
     total = np.zeros(6)
     for shares, sign in ((scores.target, -1), (scores.nontarget, 1)):
         sums = logistic_expansion(shares.score, shares.share, sign * gamma, sign * offset)
@@ -276,11 +278,11 @@ def _expansion(scores: ScoreShares, prior_log_odds: float, gamma: float, offset:
 def _minimum(
     scores: ScoreShares, prior_log_odds: float, start: Fit, near: float = _NEAR, steps: int = _STEPS
 ) -> tuple[Fit, float]:
-    """The one minimum, by Newton steps that are shortened until they go down, and the mean score by curvature there.
+    """The minimum, found by Newton steps that are shortened until the cost falls, and the mean score by curvature.
 
-    They begin at `start`; at the prior where the cost of that is too flat to say where to go. They end after so many
-    `steps`, where the next one would take no more than the share `near` of the cost away, or where rounding decides:
-    gamma s + offset has no more digits, or steps as small as the rounding of the cost go to and fro.
+    The search begins at `start`, or at the prior if the cost at `start` is too flat. It ends after `steps` steps, if
+    the next one would reduce the cost by no more than the share `near`, or if rounding dominates: gamma s + offset has
+    no more digits, or steps as small as the rounding of the cost alternate.
     """
     gamma, offset = start.gamma, start.delta + prior_log_odds
     here = _expansion(scores, prior_log_odds, gamma, offset)
@@ -312,10 +314,10 @@ def _minimum(
 
 
 def _shortened(decrement: float, above: float, rise: float) -> float:
-    """The share of a step that is too long where the tangents at its two ends meet.
+    """The share of a too long step at which the tangents at its two ends meet.
 
-    Along the step the cost is convex: it falls at first by `decrement` per step, rises by `rise` at the end, and ends
-    `above` the start. Where it is nearly two straight lines, as after a step that is a million times too long, they
+    Along the step the cost is convex: its slope is -`decrement` at the start and `rise` at the end, which lies `above`
+    the start. If the cost is nearly two straight lines, for example along a step that is a million times too long, they
     meet near its minimum.
     """
     met = (rise - above) / (rise + decrement) if rise > 0.0 else 0.5
@@ -323,9 +325,9 @@ def _shortened(decrement: float, above: float, rise: float) -> float:
 
 
 def _newton_step(at: _Expansion) -> tuple[float, float]:
-    """-H^-1 g, by completing the square in delta: curvature is a weight, with its mean and its variance about that.
+    """-H^-1 g, by completing the square in delta: with curvature as weights, by the mean and variance of the scores.
 
-    Scores without a variance are all one in double precision: they do not say which gamma is better.
+    Scores without a variance are equal in double precision: no gamma is better than another.
     """
     mean = at.gamma_delta / at.delta_delta
     variance = max(at.gamma_gamma - at.gamma_delta * mean, _ROUNDING * at.gamma_gamma)
@@ -334,7 +336,7 @@ def _newton_step(at: _Expansion) -> tuple[float, float]:
 
 
 def _centre_and_unit(scores: ScoreShares) -> tuple[float, float]:
-    """The middle of the overlap and its width, as a power of two. The width is not 0, however near scores are."""
+    """The middle of the overlap and its width, as a power of two. The width is never 0."""
     target, nontarget = scores.target, scores.nontarget
     rises = np.sum(target.score * target.share) >= np.sum(nontarget.score * nontarget.share)
     worse, better = (nontarget, target) if rises else (target, nontarget)
@@ -419,11 +421,11 @@ def censored(scored: Scored, population: Population) -> Censored:
 
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Entropy)
-"""The statistics that C_nxe is made of."""
+"""The statistics that C_nxe needs."""
 
 
 class CrossEntropy:
-    """cxe, cxe_prior, cnxe, and how many trials are given and imputed."""
+    """cxe, cxe_prior, cnxe, and the numbers of given and imputed trials."""
 
     names: ClassVar[tuple[str, ...]] = (
         "cxe",
@@ -438,7 +440,7 @@ class CrossEntropy:
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall; but for cxe_prior and impute_score per query as well."""
+        """Overall, and per query except cxe_prior and impute_score."""
         prior = prior_entropy(scored.reference.prior_log_odds)
         for population in scored.populations:
             trials = censored(scored, population)

@@ -2,19 +2,19 @@
 
 A measure does no I/O, has no loop over detections, and knows nothing of Dask.
 
-Who is averaged in a condition, and the averages: Eq. 1-5 of the 2013 measures document.
+The queries that are averaged in a condition, and the averages: Eq. 1-5 of the 2013 measures document.
 
 P_miss(q) = N_miss(q) / N_act(q), P_fa(q) = N_fa(q) / N_nt(q), N_nt(q) = N - N_act(q) (Eq. 1-3); P_miss and P_fa are
 their averages over the queries of the condition (Eq. 4-5). A query without target trials has no P_miss and one without
-non-target trials (N_act >= N) no P_fa: it is left out of the average that it has no part in, whose |Q| is one less. An
-average over no query is not defined (NaN).
+non-target trials (N_act >= N) no P_fa: it is left out of that average, whose |Q| is one less. An average over no query
+is not defined (NaN).
 
 QUIRK, under `compat = "kwseval"` with `no_targets = "false_alarms_only"` (KWSEval -inc): a query without targets in a
-condition counts there only if the system detects it there, or nowhere at all and no document has it. So |Q| of a
-condition of some documents may differ from system to system. Those that are nowhere at all count in every condition
-that patterns of query ids make (-T), whether they match or not.
+condition counts there only if the system detects it there, or if no document contains it and the system detects it
+nowhere. So |Q| of a condition of some documents may differ from system to system. Queries of the latter kind count in
+every condition that patterns of query ids define (-T), whether they match or not.
 
-Counts are added up by N_act before they are divided, in order of N_act, so that equal counts give equal bits wherever
+Counts are added by N_act before they are divided, in order of N_act, so that equal counts give equal bits wherever
 they come from, and rejecting everything gives P_miss = 1 exactly.
 """
 
@@ -35,7 +35,7 @@ from swsdask.statistics.statistic import Found, Statistic
 
 
 class Values(NamedTuple):
-    """Numbers of one condition, over all queries or of each of some queries. NaN where one is not defined.
+    """Numbers of one condition, over all queries or per query. NaN where a number is not defined.
 
     `Population.overall` and `Population.by_query` make them.
 
@@ -65,8 +65,8 @@ class Values(NamedTuple):
 class Population:
     """The queries of a condition. `targets` and `nontargets`, int64 [n_queries], are N_act and N_nt.
 
-    `absent` and `added`, bool [n_queries], are queries of the condition that do not count for this system, and others
-    that do (the QUIRK above).
+    `absent`, bool [n_queries], are queries of the condition that do not count for this system, `added` others that do
+    (the QUIRK above).
     """
 
     number: int
@@ -96,7 +96,7 @@ class Population:
 
     @cached_property
     def nontargets(self) -> I64:
-        """N_nt, 0 or less where a query has none."""
+        """N_nt, 0 or less if a query has no non-targets."""
         return self.condition.n_trials - self.targets
 
     @cached_property
@@ -106,7 +106,7 @@ class Population:
 
     @cached_property
     def level_targets(self) -> list[int]:
-        """For each of `levels`, N_act of all queries that have so many."""
+        """For each of `levels`, the sum of N_act over the queries of the level."""
         return [level * int((self.queries & (self.targets == level)).sum()) for level in self.levels]
 
     @cached_property
@@ -126,12 +126,12 @@ class Population:
 
     @cached_property
     def n_with_targets(self) -> int:
-        """Over how many queries P_miss is averaged."""
+        """The number of queries that P_miss is averaged over."""
         return int(self.with_targets.sum())
 
     @cached_property
     def n_with_nontargets(self) -> int:
-        """Over how many queries P_fa is averaged."""
+        """The number of queries that P_fa is averaged over."""
         return int((self.queries & (self.nontargets > 0)).sum())
 
     def total(self, counts: I64) -> int:
@@ -213,14 +213,14 @@ def ratio(counts: I64 | F64, totals: I64 | F64) -> F64:
 
 
 def between(counts: I64 | Bool, begin: I64, end: I64) -> I64:
-    """Sums of counts[begin:end], for many of them."""
+    """The sums of counts[begin[i] : end[i]]."""
     sums = np.append(0, np.cumsum(counts))
     found: I64 = sums[end] - sums[begin]
     return found
 
 
 def list_sums(counts: I64 | Bool, offsets: I64) -> I64:
-    """Sums of the lists counts[offsets[i] : offsets[i + 1]]."""
+    """The sums of the lists counts[offsets[i] : offsets[i + 1]]."""
     return between(counts, offsets[:-1], offsets[1:])
 
 
@@ -230,7 +230,7 @@ Derived = TypeVar("Derived")
 
 
 class Scored:
-    """One system as measures see it: its merged statistics, the reference and the settings.
+    """One system as input of measures: its merged statistics, the reference and the settings.
 
     ``scored[Counts]`` is the system's `Counts`; ``Counts in scored`` is whether it has them. What several measures
     derive from statistics (sweeps, rankings, fits) is computed once and kept here: see `kept`.
@@ -300,7 +300,7 @@ class Scored:
         return self.populations[0]
 
     def parts(self, most: int) -> Iterator[Scored]:
-        """The same system with at most so many conditions at a time: what is derived is kept for these only."""
+        """The same system with at most `most` conditions at a time: derived values are kept for these only."""
         if len(self.populations) <= most:
             yield self
             return
@@ -349,8 +349,8 @@ class Measure(Protocol):
     Attributes
     ----------
     names : tuple of str
-        The names of the numbers, in the order in which `values` yields them. A name that ends in "@" is that of one
-        number for each point in the settings, such as ``twv@0.5``.
+        The names of the numbers, in the order in which `values` yields them. A name that ends in "@" means one number
+        for each point in the settings, such as ``twv@0.5``.
     needs : tuple of type
         The statistics that `values` reads. They are counted once for all measures.
 

@@ -3,29 +3,29 @@
 The list of trials: the given ones in file order, then the missing ones at the imputed score
 --------------------------------------------------------------------------------------------
 QUIRK, used under `compat = "mediaeval"` only. Missing trials come query by query, each in the order of the documents,
-and are rejected. Sorted by score, stably, the list is what a sweep or PAV goes through, trial by trial: equal scores
-are not pooled, and -0.0 stands before 0.0 as Java compares them. Queries without targets are not in it.
+and are rejected. A sweep or PAV goes through the list trial by trial, sorted by score with a stable sort: equal scores
+are not pooled, and -0.0 precedes 0.0, as in Java. Queries without targets are not in the list.
 
-So memory grows with the trials of a system, by some hundred bytes each: the tool adds up one trial after the other in
-this order, in double precision, so that what it prints depends on where each of them is.
+So memory grows with the trials of a system, by some hundred bytes each: the tool adds one trial after the other in this
+order, in double precision, so that its numbers depend on the place of each trial.
 
 The numbers of MediaEval's tool
 -------------------------------
-They are made under `compat = "mediaeval"` only, of this list; the lines of score.out have them
-(`render.short_outputs`). Sums are taken in double precision in the order of the list, so that they round as the
-tool's do: a maximum that is 0 can be -1.3322676E-15, and of equal maxima rounding picks one.
+They are computed under `compat = "mediaeval"` only, from this list; the lines of score.out have them
+(`render.short_outputs`). Sums are taken in double precision in the order of the list, so that they round like those of
+the tool: a maximum that is 0 can be -1.3322676E-15, and rounding picks one of equal maxima.
 
-- `mediaeval_atwv`: TWV of the decisions. NaN where a query has no non-targets, as the tool divides by their number.
+- `mediaeval_atwv`: TWV of the decisions. NaN if a query has no non-targets, as the tool divides by their number.
 - `mediaeval_mtwv`, `mediaeval_threshold`: the highest TWV of one threshold, and the largest score that it rejects.
 - `mediaeval_cnxe`; `mediaeval_cnxe_min`: the same after PAV of the whole list, equal scores not pooled.
 - `mediaeval_offset_atwv`, `mediaeval_offset_mtwv`, `mediaeval_offset_threshold`: the tool's upper bound of TWV. Each
-  query's scores are moved by minus its best threshold and decided at 0. The scores are those that PAV of the whole list
-  has overwritten, not the system's, and a threshold of -inf or inf can leave NaN, which ranks above all others. Trials
-  are then in the order of queries.
+  query's best threshold is subtracted from its scores, and decisions are made at 0. The scores are those that PAV of
+  the whole list has overwritten, not the system's, and a threshold of -inf or inf can give NaN, which ranks above all
+  others. Trials are then in the order of queries.
 - `mediaeval_pav_cnxe`: the tool's lower bound of C_nxe, by PAV of each query's list with the prior of all; again of the
-  overwritten scores, so those of one block are in file order. `mediaeval_pav_cnxe_min`: after PAV of what comes out.
-- `mediaeval_min_score`, `mediaeval_max_score`: of the scores given for queries with targets. The tool passes over a
-  score that is a new maximum when it looks for the minimum: Infinity where they ascend.
+  overwritten scores, so those of one block are in file order. `mediaeval_pav_cnxe_min`: after PAV of the result.
+- `mediaeval_min_score`, `mediaeval_max_score`: of the scores given for queries with targets. In its search for the
+  minimum the tool skips every score that is a new maximum: the minimum is Infinity if scores ascend.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from swsdask.statistics.counts import Counts, FileTrials
 from swsdask.statistics.statistic import Statistic
 
 LIST_NEEDS: tuple[type[Statistic], ...] = (Counts, FileTrials)
-"""The statistics that the list is made of."""
+"""The statistics that the list is built from."""
 
 
 class ClassCounts(NamedTuple):
-    """The list by score, as int64 columns: how many trials of a class stand one after the other, with 0 in the column
-    of the other class. Those of list i are rows offsets[i] .. offsets[i + 1].
+    """The list by score, as int64 columns: a row counts consecutive trials of one class, and is 0 in the column of the
+    other class. The rows of list i are offsets[i] .. offsets[i + 1].
     """
 
     target: I64
@@ -62,8 +62,8 @@ class ClassCounts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TrialList:
-    """Equally long columns, one row a trial; the first `n_given` were given. `query` numbers the `n_queries` that have
-    targets, in order.
+    """Equally long columns, one row per trial; the first `n_given` were given. `query` numbers the `n_queries` queries
+    that have targets, in order.
     """
 
     score: F64
@@ -80,13 +80,13 @@ class TrialList:
 
     @property
     def by_query(self) -> I64:
-        """The trials by query, those of one by ascending score, equal ones in order of the list."""
+        """The trials by query, those of a query by ascending score, equal ones in order of the list."""
         order = self.by_score
         return order[np.argsort(self.query[order], kind="stable")]
 
     @cached_property
     def offsets(self) -> I64:
-        """The bounds of the trials of each query, where they are sorted by query."""
+        """The bounds of the trials of each query, if they are sorted by query."""
         return np.append(0, np.cumsum(np.bincount(self.query, minlength=self.n_queries)))
 
     @property
@@ -96,12 +96,12 @@ class TrialList:
 
     @property
     def rows_of_queries(self) -> ClassCounts:
-        """The list of every query on its own."""
+        """The list of every query separately."""
         return _rows(self.target[self.by_query], self.offsets)
 
 
 def ascending(score: F64) -> I64:
-    """The places of scores in ascending order, -0.0 before 0.0 and NaN last, equal ones in order of the list."""
+    """The indices that sort scores: ascending, -0.0 before 0.0, NaN last, equal ones in order of the list."""
     order: I64 = np.argsort(score, kind="stable")
     begin, end = (int(np.searchsorted(score, 0.0, side, sorter=order)) for side in ("left", "right"))
     zeros = order[begin:end]
@@ -167,7 +167,7 @@ class MediaEvalTool:
     needs: ClassVar[tuple[type[Statistic], ...]] = LIST_NEEDS
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall, where the order of files counts."""
+        """Overall, if the order of files counts."""
         if FileTrials not in scored:
             return
         prior = float(1 / (1 + scored.weights.exact_beta))
@@ -226,7 +226,7 @@ def _best(score: F64, query: I32, target: Bool, n_queries: int, beta: float) -> 
 
 
 def _recalibrated(score: F64, target: Bool, share: float) -> F64:
-    """The log-likelihood ratios that PAV makes of scores where targets have the prior `share`."""
+    """The log-likelihood ratios that PAV makes of scores if targets have the prior `share`."""
     order = ascending(score)
     begins, shares = pooled_shares(target[order])
     with np.errstate(invalid="ignore"):

@@ -1,7 +1,7 @@
 """Measures at points: `twv@0.5` is TWV at the threshold 0.5, `p_miss@0.001` P_miss at the false-alarm rate 0.001.
 
-Which points are measured is a setting. A name that has its point adds it there; `twv@` alone requests all of them.
-Names of trec_eval and ir_measures are read too.
+The points are a setting. A name with a point adds it to the setting; `twv@` alone requests all points of the setting.
+Names of trec_eval and ir_measures are accepted too.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.settings import EvaluationSettings
 
 POINTS = {row.name: row.points for row in TABLE if row.points is not None}
-"""The points of each family that has some."""
+"""The points of each family that has points."""
 
 _TREC_EVAL = names_in("trec_eval")
 _IR_MEASURES = names_in("ir_measures")
 
 _BINARY = (AveragePrecision, MeanAveragePrecision, RankedPrecision, RankedRetrieval, JudgedRetrieval)
 _LEVELLED = {name for family in _BINARY for name in family.names}
-"""The measures that take documents as relevant or not, from grade 1 on or from another."""
+"""The measures with binary relevance, which can begin at another grade than 1."""
 
 _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     **{name: {} for name in ("Bpref", "ERR", "Judged", "NumQ", "NumRel", "NumRet", "RBP", "SetR", "infAP")},
@@ -38,8 +38,8 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     "SetP": {"relative": False, "judged_only": False},
     "nDCG": {"dcg": "log2", "judged_only": False},
 }
-"""The measures of ir_measures of which some form is computed here, with what parameters are where they are left out.
-The grade `rel` is a level here."""
+"""The measures of ir_measures that are computed here in some form, with the defaults of their parameters. The grade
+`rel` is a level here."""
 
 _IMPLIED: Mapping[str, Mapping[str, object]] = {"RBP": {"p": 0.8}}
 _ALIASES: Mapping[str, tuple[str, Mapping[str, object]]] = {
@@ -56,16 +56,16 @@ _ALIASES: Mapping[str, tuple[str, Mapping[str, object]]] = {
 _NOT_COMPUTED = re.compile(
     "Accuracy|BPM|Compat|INS[TQ]|SDCG|NERR(8|9|10|11)|(alpha|\u03b1)_n?DCG|n?ERR_IA|n?NRBP|(AP|MAP|P)_IA|StRecall"
 )
-"""The measures of ir_measures of intents and of user models."""
+"""The measures of ir_measures for intents and user models, which are not computed here."""
 
 _REQUESTED = re.compile(r"(?<=^P)\.(?=\d)|(?<=[a-z])\.(?=\d)")
-"""The place of a dot in a request of trec_eval, `-m ndcg_cut.10`, and `_` beside the number."""
+"""The dot in a request of trec_eval, `-m ndcg_cut.10`; beside the number trec_eval prints `_`."""
 
 _POINT = re.compile(r"(?<=[@_=])([0-9.]+)\)?$")
 
 
 class _Written(NamedTuple):
-    """A measure in the form that ir_measures reads, a Python expression: `P(rel=2)@5`."""
+    """A measure in the form of ir_measures, a Python expression: `P(rel=2)@5`."""
 
     name: str
     parameters: Mapping[str, object]
@@ -94,7 +94,7 @@ class _Written(NamedTuple):
 
 
 def from_elsewhere(name: str) -> str:
-    """Our name of a measure that is written as ir_measures writes it, `P@5`, or trec_eval, `P_5`; others as they are.
+    """Our name of a measure that is given in the form of ir_measures, `P@5`, or trec_eval, `P_5`; others unchanged.
 
     Raises `SettingsError` for measures of ir_measures that are not computed here, with the nearest that is.
 
@@ -109,7 +109,7 @@ def from_elsewhere(name: str) -> str:
     found = _of_ir_measures(written)
     if found is not None:
         return found
-    if name in _ALIASES:  # Precision and Recall, which have another meaning there only at a rank
+    if name in _ALIASES:  # Precision and Recall: only at a rank do these names mean those of ir_measures
         return name
     known = [each.replace("@", f"@{written.point or 10}") for each in _IR_MEASURES if not each.endswith("=")]
     family, _ = _ALIASES.get(written.name, (written.name, {}))
@@ -124,7 +124,7 @@ def _of_ir_measures(written: _Written) -> str | None:
     given = {**_IMPLIED.get(name, {}), **implied, **written.parameters}
     level = given.get("rel", RELEVANT)
     left_out = {**_DEFAULTS.get(name, {}), "rel": level}
-    if name == "NumRet":  # with a grade it counts those retrieved that are relevant
+    if name == "NumRet":  # with a grade it counts retrieved relevant documents
         left_out.pop("rel")
         given |= {"rel": RELEVANT} if "rel" in given else {}
     written_out = {key: value for key, value in given.items() if key not in left_out or left_out[key] != value}
@@ -133,7 +133,7 @@ def _of_ir_measures(written: _Written) -> str | None:
 
 
 def _named(name: str, theirs: Mapping[str, str]) -> str | None:
-    """Our name of a measure without a level by a tool's names; None if it calls none so."""
+    """Our name of a measure without a level, by the names of a tool; None if the tool has no such name."""
     whole = theirs.get(name)
     if whole is not None and not whole.endswith("@"):
         return whole
@@ -156,14 +156,14 @@ def as_names(given: str | Iterable[str] | None) -> list[str] | None:
 
 
 def requested_names(measures: str | Iterable[str] | None) -> list[str] | None:
-    """The names of requested measures as a list; None for all. Raises `SettingsError` if none is named."""
+    """The names of requested measures as a list; None for all. Raises `SettingsError` if the list is empty."""
     names = as_names(measures)
     check_some(names)
     return names
 
 
 def check_some(measures: Sequence[object] | None) -> None:
-    """Raise `SettingsError` for a list of measures that has none."""
+    """Raise `SettingsError` for an empty list of measures."""
     if measures is not None and not measures:
         raise SettingsError("No measure is named. Name some, or leave measures out for all.")
 
@@ -197,9 +197,9 @@ def name_in_gate(name: str) -> str:
 def with_points(
     names: Sequence[str] | None, settings: EvaluationSettings
 ) -> tuple[list[str] | None, EvaluationSettings]:
-    """The names of measures as they are written beside their numbers, and the settings with the points of the names.
+    """The names of measures as written beside their numbers, and the settings with the points of the names.
 
-    Raises `SettingsError` for a point that is no finite number, and for a family without points.
+    Raises `SettingsError` for a point that is not a finite number, and for a family without points.
     """
     if names is None:
         return None, settings

@@ -25,9 +25,9 @@ from swsdask.statistics.ranks import EventHits, EventQueryRanks, QueryRanks
 
 
 def interpretation(reference: Reference, settings: EvaluationSettings, *, costs: bool = True) -> tuple[str, ...]:
-    """Explain the settings on this evaluation: costs in plain words, the effective prior, queries left out.
+    """Explain the settings for this evaluation: costs in plain words, the effective prior, queries left out.
 
-    Without `costs`, for measures that no operating point bears upon, only who is left out.
+    Without `costs`, for measures that do not depend on the operating point, only the queries left out.
 
     Sources: the 2013 measures document, Eq. 12, 15-16, 19-20, 23 and 31.
     """

@@ -1,7 +1,7 @@
 """Rankings by score, of each query and of all trials together, as the places of their hits; and their precision.
 
-The precision changes at hits only, so a ranking is kept as its hits with the false alarms in front of each. Read as
-steps, it has the precision at every hit, by the rule for equal scores.
+A ranking is kept as its hits with the false alarms before each, since precision peaks at hits. Its steps have the
+precision at every hit, by the rule for equal scores.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from swsdask.statistics.ranks import (
 from swsdask.statistics.statistic import Statistic
 
 NEEDS: tuple[type[Statistic], ...] = (Hits, QueryRanks, EventHits, EventQueryRanks, HitPlaces, TiedRanks)
-"""The statistics that the rankings of queries are made of: those of trials, or of events where rankings have events of
-their own; the last two only where a rule orders equal scores."""
+"""The statistics that the rankings of queries are built from: those of trials, or of events if rankings have events of
+their own; the last two only if a rule orders equal scores."""
 
 POOLED_NEEDS: tuple[type[Statistic], ...] = (Hits, PooledRanks, EventHits, EventPooledRanks, HitPlaces, TiedRanks)
-"""The same of the ranking of all."""
+"""The same for the ranking of all trials."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rankings:
-    """Some rankings, as their groups of equal scores that hold hits, each ranking from the highest score.
+    """Some rankings, as their groups of equal scores that contain hits, each ranking from the highest score.
 
     Rows offsets[i] .. offsets[i + 1] of the int64 columns `new`, `above` and `through` are ranking i: `new` are the
-    hits of a group, `above` the false alarms of higher scores, `through` those of its own as well. `in_front`, by hit,
-    are the false alarms in front of it, where a rule orders equal scores, else None. `relevant` and `retrieved`, int64
+    hits of a group, `above` the false alarms with higher scores, `through` those with its own score as well. `in_front`
+    are the false alarms before each hit, if a rule orders equal scores, else None. `relevant` and `retrieved`, int64
     [n_rankings], are the numbers of targets and of trials.
     """
 
@@ -75,7 +75,7 @@ class Rankings:
 
     @cached_property
     def hits(self) -> I64:
-        """The hits of a ranking down to each group, its own included."""
+        """The hits of a ranking down to each group, including the group."""
         return np.cumsum(self.new) - self.hit_offsets[self.number]
 
     @cached_property
@@ -88,9 +88,9 @@ class Rankings:
         return np.repeat(np.arange(len(self)), np.diff(self.hit_offsets))
 
     def false_alarms_in_front(self, ties: str) -> I64:
-        """The false alarms in front of every hit: `ties` is "best", "worst" or an order.
+        """The false alarms before every hit: `ties` is "best", "worst" or an order.
 
-        Raises `ValueError` where the order was not counted.
+        Raises `ValueError` if the order was not counted.
         """
         if ties == "best":
             return np.repeat(self.above, self.new)
@@ -102,12 +102,12 @@ class Rankings:
 
 
 JUDGED: tuple[type[Statistic], ...] = (JudgedTrials, JudgedRanks, JudgedTies)
-"""The statistics that the rankings of judged documents are made of."""
+"""The statistics that the rankings of judged documents are built from."""
 
 
 @kept
 def query_rankings(scored: Scored, population: Population, level: int) -> Rankings:
-    """The ranking of every query in the groups of documents of a condition, its targets those of a grade or above."""
+    """The ranking of every query in the groups of documents of a condition; targets are of grade `level` or above."""
     return _target_rankings(scored, population) if level == RELEVANT else judged_rankings(scored, population).at(level)
 
 
@@ -134,8 +134,8 @@ class JudgedRankings:
     """The rankings of queries as the places of their judged trials.
 
     `rankings` have all judged trials in place of hits: rows offsets[i] .. offsets[i + 1] of `rank`, from 1, and `grade`
-    are those of ranking i from the first to the last. `judged` are the grades of all that was judged, retrieved or not,
-    from the highest; those of ranking i are rows judged_offsets[i] .. judged_offsets[i + 1].
+    are those of ranking i in order. `judged` are the grades of all judged documents, retrieved or not, descending;
+    those of ranking i are rows judged_offsets[i] .. judged_offsets[i + 1].
     """
 
     rankings: Rankings
@@ -191,7 +191,7 @@ class JudgedRankings:
 
 @kept
 def judged_rankings(scored: Scored, population: Population) -> JudgedRankings:
-    """The ranking of every query in the groups of documents of a condition, where documents are judged."""
+    """The ranking of every query in the groups of documents of a condition, if documents are judged."""
     reference, trials, ranks = scored.reference, scored[JudgedTrials], scored[JudgedRanks]
     judgments, ties = reference.judgments, scored.settings.average_precision.ties
     if judgments is None:
@@ -249,7 +249,7 @@ def ranked_hits(scored: Scored) -> Hits:
 
 
 def _pooled_in_front(scored: Scored, population: Population, lines: Bool) -> I64 | None:
-    """The false alarms of its own score in front of each hit, hits from the first to the last."""
+    """The false alarms of equal score before each hit, in the order of hits."""
     ties = scored.get(TiedRanks)
     if ties is None:
         return None
@@ -265,9 +265,9 @@ def _pooled_in_front(scored: Scored, population: Population, lines: Bool) -> I64
 def _own_in_front(
     scored: Scored, population: Population, placed: type[HitPlaces], tied_ranks: type[TiedRanks]
 ) -> I64 | None:
-    """The trials of its own query and score that are in front of each placed one, and not placed themselves.
+    """For each placed trial, the trials of the same query and score that are before it and not placed themselves.
 
-    By query, placed trials from the first to the last.
+    By query, then in the order of placed trials.
     """
     ties = scored.get(tied_ranks)
     if ties is None:
@@ -281,7 +281,7 @@ def _own_in_front(
 
 
 def _within_ties(counts: I64, tie: I64) -> I64:
-    """Sums of `counts` from the first key of each tie to each key; `tie` is that of every key, ascending."""
+    """Sums of `counts` from the first key of each tie to each key; `tie` is the tie of every key, ascending."""
     sums = np.cumsum(counts)
     before: I64 = np.append(0, sums)[np.searchsorted(tie, tie)]
     within: I64 = sums - before
@@ -289,7 +289,7 @@ def _within_ties(counts: I64, tie: I64) -> I64:
 
 
 def rankings_of(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I64 | None, relevant: I64) -> Rankings:
-    """Build from columns of rungs, those of ranking i, ascending with inf behind them, offsets[i] .. offsets[i + 1]."""
+    """Build from columns of rungs: those of ranking i are offsets[i] .. offsets[i + 1], ascending, the last one inf."""
     end = np.repeat(offsets[1:], np.diff(offsets))
     row = np.arange(len(new))
     hits = between(new, row, end)
@@ -323,8 +323,8 @@ _BLOCK = 1 << 20
 class Steps(NamedTuple):
     """Equally long float64 columns, in order of rank; those of ranking i are rows offsets[i] .. offsets[i + 1].
 
-    `hits` are those of a step, `recalled` all hits down to it, `precision` that at its end and `before` the precision
-    at the step in front of it (NaN: the first of the ranking has none), be that one with hits or without.
+    `hits` are the hits of a step, `recalled` all hits down to it, `precision` the precision at its end and `before`
+    that at the previous step, with hits or without (NaN for the first step of a ranking).
     """
 
     offsets: I64
@@ -336,7 +336,7 @@ class Steps(NamedTuple):
 
 def steps(rankings: Rankings, ties: str) -> Steps:
     """The steps of rankings. "group": equal scores are one step. "best", "worst" and rules that order trials: every
-    hit is one, with the false alarms that are in front of it.
+    hit is one step, with the false alarms that are before it.
     """
     if ties == "group":
         recalled, earlier = rankings.hits, rankings.hits - rankings.new
@@ -358,10 +358,10 @@ def steps(rankings: Rankings, ties: str) -> Steps:
 
 
 def expected_steps(rankings: Rankings, number: int) -> Iterator[Steps]:
-    """The steps of one ranking where equal scores are in any order, in blocks from the last to the first.
+    """The steps of one ranking with equal scores in any order, in blocks from the last to the first.
 
-    Every rank that a hit may have is a step, which has the expected number of hits, and the expected precision if a hit
-    is there, over all orders of equal scores.
+    Every possible rank of a hit is a step, with the expected number of hits, and the expected precision if a hit is
+    there, over all orders of equal scores.
     """
     rows = slice(rankings.offsets[number], rankings.offsets[number + 1])
     new, above, through = rankings.new[rows], rankings.above[rows], rankings.through[rows]

@@ -4,8 +4,8 @@ Counts of what is averaged
 --------------------------
 Queries, targets and detections by outcome.
 
-- `n_queries`: queries that averages count; `n_target`: their target trials (N_act added up).
-- `n_detections`: detections that are trials; `n_nontarget`: those of them mapped to no target (KWSEval's #NTarg).
+- `n_queries`: queries that averages count; `n_target`: their target trials (the sum of N_act).
+- `n_detections`: detections that are trials; `n_nontarget`: those that are mapped to no target (KWSEval's #NTarg).
 - `n_hit`, `n_miss`, `n_false_alarm`, `n_correct_nondetection`: outcomes by the system's decisions (2013 measures
   document, section 2.1). Not defined (NaN) where a trial has no decision.
 
@@ -13,14 +13,14 @@ Detections of queries that averages leave out are not counted, as in KWSEval's s
 
 Error rates by the system's decisions
 -------------------------------------
-- `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.measure` says who is left out
-  where Eq. 1 or Eq. 3 would divide by 0), and per query (Eq. 1, Eq. 3).
+- `p_miss`, `p_fa`: averages over queries (2013 measures document, Eq. 4-5; `measures.measure` says which queries are
+  left out because Eq. 1 or Eq. 3 would divide by 0), and per query (Eq. 1, Eq. 3).
 - `p_miss_pooled`, `p_fa_pooled`: all queries as one set of trials: N_miss / N_true and N_fa / (|Q| N - N_true), all
   counts added up over queries.
 - Not defined (NaN) where a trial has no decision.
 
-QUIRK, under `compat = "kwseval"` and `"stdeval"`: NIST's pooled P_fa forgets |Q|: N_fa / (N - N_true), and N_fa counts
-the false alarms of the queries that averages leave out. Where all queries together have more targets than one has
+QUIRK, under `compat = "kwseval"` and `"stdeval"`: NIST's pooled P_fa omits |Q|: N_fa / (N - N_true), and N_fa includes
+the false alarms of the queries that averages leave out. If all queries together have more targets than one query has
 trials, it is negative, as STDEval prints it.
 
 Occurrence-weighted value by the system's decisions
@@ -33,11 +33,11 @@ QUIRK, under `compat = "stdeval"`: the total counts the false alarms of queries 
 
 Detection cost by the system's decisions
 ----------------------------------------
-The cost that TWV is derived from (2013 measures document, section 2.4).
+TWV is derived from this cost (2013 measures document, section 2.4).
 
 - `c_det` = C_miss P_miss P_target + C_fa P_fa (1 - P_target) (Eq. 8), P_miss and P_fa averaged over queries.
 - `c_default` = min(C_miss P_target, C_fa (1 - P_target)) (Eq. 9): the better of rejecting and accepting everything.
-- `c_norm` = C_Det / C_Default (Eq. 10). Where rejecting everything is the better one, TWV = 1 - C_Norm (Eq. 11).
+- `c_norm` = C_Det / C_Default (Eq. 10). If rejecting everything is better, TWV = 1 - C_Norm (Eq. 11).
 
 An operating point given by beta has C_miss = 1, C_fa = beta, P_target = .5; one given by the effective prior has
 C_miss = C_fa = 1 and P_target = P_tar. `c_det` and `c_norm` are not defined (NaN) where a trial has no decision.
@@ -62,8 +62,8 @@ class ConfusionCounts:
     """Counts per query, int64 [n_queries], of the trials in the condition's groups of documents.
 
     A hit is a target trial mapped to a detection with decision YES; every other target is a miss. A false alarm is a
-    detection without target and with decision YES, a correct non-detection one with NO. `mapped` and `unmapped` count
-    detections with and without a target, whatever their decision.
+    detection without target and with decision YES, a correct non-detection one with decision NO. `mapped` and
+    `unmapped` count detections with and without a target, whatever their decision.
     """
 
     mapped: I64
@@ -99,7 +99,7 @@ def has_trials(scored: Scored, population: Population) -> bool:
 
 
 def undefined_without(decisions: bool) -> float:
-    """A factor: 1 if there are decisions, else NaN, for what is not defined without them."""
+    """A factor for numbers that need decisions: 1 if there are decisions, else NaN."""
     return 1.0 if decisions else np.nan
 
 

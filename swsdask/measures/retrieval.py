@@ -1,12 +1,12 @@
-"""Measures of ranked retrieval beside precision: those of trec_eval and ir_measures, for binary and graded judgments.
+"""Measures of ranked retrieval other than precision, as in trec_eval and ir_measures, for binary and graded judgments.
 
 Measures of ranked retrieval for binary judgments
 -------------------------------------------------
-Of the ranking of each query, with R targets of which n are retrieved among N trials; t_i is the rank of the i-th target
-that is retrieved. Averaged over the queries that MAP averages (`no_relevant`, `missing` of
+The ranking of a query has N trials, of which n are targets, out of R targets in all; t_i is the rank of the i-th target
+that is retrieved. The measures are averaged over the queries that MAP averages (`no_relevant`, `missing` of
 `measures.average_precision`); equal scores are ordered as there. Where that rule gives no order ("group", "expected"),
-recall counts those at the edge of K in proportion, as `precision_at_rank@K` does, and the other measures put targets
-behind what has their score.
+recall counts a group that rank K divides in proportion, as `precision_at_rank@K` does, and the other measures put
+targets behind other trials of the same score.
 
 - `recall_at_rank@K`: targets among the first K trials, divided by R. K is one of the settings'
   `average_precision.ranks`, here and below.
@@ -16,10 +16,10 @@ behind what has their score.
 - `rbp@p`: rank-biased precision, (1 - p) times the sum of p^(t_i - 1): a reader goes on to the next trial with
   probability p, one of the settings' `average_precision.persistences`.
 - `eleven_point_precision`: the mean of `precision_at_recall@R` at R = 0, .1 to 1.
-- `set_precision`, `set_recall`, `set_f1`, `set_map`: of all that was retrieved as a set, n / N, n / R, their harmonic
-  mean and their product; 0 where n = 0. QUIRK, `addition = "running"`: as in trec_eval, the mean is computed from both
-  quotients, not from counts, which decides an average that would be a half.
-- `gm_map`: the geometric mean over queries of AP, of which one below .00001 counts as .00001 (AP by the settings of
+- `set_precision`, `set_recall`, `set_f1`, `set_map`: of the set of all retrieved trials, n / N, n / R, their harmonic
+  mean and their product; 0 if n = 0. QUIRK, `addition = "running"`: as in trec_eval, the harmonic mean is computed from
+  both quotients, not from counts, which decides how exact halves are rounded.
+- `gm_map`: the geometric mean over queries of AP; an AP below .00001 counts as .00001 (AP by the settings of
   `average_precision`).
 - `n_retrieved`, `n_relevant`, `n_relevant_retrieved`: N, R and n; over all queries their sums.
 
@@ -30,41 +30,42 @@ Sources: trec_eval 9; Moffat and Zobel, ACM TOIS 2008, for RBP.
 
 Measures of judged documents: graded relevance, judged non-relevance, and what else trec_eval has of judgments
 --------------------------------------------------------------------------------------------------------------
-They have numbers where documents are judged (qrels, or occurrences with grades), of the ranking of each query. A
-judgment has a grade g: from 1 on the document is relevant, at 0 it is not, and below 0 it is of the pool that was to be
-judged, but was not. A document without judgment is not of the pool. The measures that take a document as relevant or
-not do so from grade 1 on, and once more from each grade L of `average_precision.levels`: `bpref(rel=2)`. In the ranking
-of a query with N trials and R relevant documents, r runs over ranks; i numbers the relevant documents that are
-retrieved, at the ranks t_i, and n_i are the judged non-relevant ones in front of the i-th. Averaged over the queries
-that MAP averages; equal scores are ordered as there, and where that rule gives no order, the lower grade comes first.
+They need judged documents (qrels, or occurrences with grades), and are computed from the ranking of each query. A
+judgment has a grade g: from 1 on the document is relevant, at 0 it is not, and below 0 it is in the pool that was to be
+judged, but was not judged. A document without judgment is not in the pool. Measures of binary relevance take documents
+as relevant from grade 1 on, and once more from each grade L of `average_precision.levels`: `bpref(rel=2)`. In the
+ranking of a query with N trials and R relevant documents, r runs over ranks; i numbers the relevant documents that are
+retrieved, at the ranks t_i, and n_i is the number of judged non-relevant ones before the i-th. The measures are
+averaged over the queries that MAP averages; equal scores are ordered as there, and where that rule gives no order, the
+lower grade comes first.
 
-- `ndcg`, `ndcg_at_rank@K`: DCG, the sum of max(g_r, 0) / log2(r + 1) over all ranks, or r <= K, divided by the same
-  of the ideal ranking, all relevant documents by descending grade. `exponential_ndcg_at_rank@K` has 2^g - 1 for g,
-  of which grades above `average_precision.highest_grade` count as that.
+- `ndcg`, `ndcg_at_rank@K`: DCG, the sum of max(g_r, 0) / log2(r + 1) over all ranks, or r <= K, divided by the DCG of
+  the ideal ranking, all relevant documents by descending grade. `exponential_ndcg_at_rank@K` has 2^g - 1 for g; grades
+  above `average_precision.highest_grade` count as that grade.
 - `err_at_rank@K`: the sum over r <= K of s_r / r times the product over q < r of 1 - s_q; a reader is satisfied by a
   document with the probability s = (2^g - 1) / 2^G. G is `average_precision.highest_grade`, 4 as in gdeval; higher
   grades count as G.
-- `bpref`: the sum over i of 1 - min(n_i, R) / min(M, R), divided by R; M are the judged non-relevant documents,
-  retrieved or not. `gm_bpref` is its geometric mean over queries, as `gm_map` is that of AP.
-- `inferred_ap`: the sum over i of 1 / t_i + p_i / t_i (i - 1 + e) / (i - 1 + n_i + 2 e), divided by R; p_i are the
-  documents of the pool in front of the i-th, e = .00001.
-- `judged_at_rank@K`: the share of judged documents among the first K, or among all N where there are fewer.
+- `bpref`: the sum over i of 1 - min(n_i, R) / min(M, R), divided by R; M is the number of judged non-relevant
+  documents, retrieved or not. `gm_bpref` is its geometric mean over queries, as `gm_map` is that of AP.
+- `inferred_ap`: the sum over i of 1 / t_i + p_i / t_i (i - 1 + e) / (i - 1 + n_i + 2 e), divided by R; p_i is the
+  number of documents of the pool before the i-th, e = .00001.
+- `judged_at_rank@K`: the share of judged documents among the first K, or among all N if there are fewer.
 - `ndcg_at_levels`: the mean of nDCG at the ranks where the ideal gain falls, the last of them R, and at N if it is more
   than R + 1.
-- `ndcg_of_relevant`: the mean over relevant documents of the quotient of both sums down to the document's rank; of one
-  that is not retrieved, of the sum down to N and the whole ideal sum.
-- `normalised_gain`: the sum of g_r / log2(2 + C_r - G_r) over the sum of all positive grades; G_r are the gains down
-  to rank r, C_r those of the ideal ranking, of which each counts 1 at least.
+- `ndcg_of_relevant`: the mean over relevant documents of the quotient of both sums down to the document's rank; for a
+  document that is not retrieved, of the sum down to N and the whole ideal sum.
+- `normalised_gain`: the sum of g_r / log2(2 + C_r - G_r) over the sum of all positive grades; G_r is the sum of gains
+  down to rank r, C_r that of the ideal ranking, where each gain counts at least 1.
 - `binary_gain`: the sum of 1 / log2(2 + t_i - i), divided by R.
 - `precision_at_relevant@M`: the relevant documents among the first int(M R + .9), divided by that; M is one of
   `average_precision.multiples`.
 - `relative_precision_at_rank@K`, `set_relative_precision`: relevant documents among the first K, or N, divided by
   min(K, R) or min(N, R).
 - `reciprocal_rank_at_rank@K`: 1 / t_1 if t_1 <= K, else 0.
-- `utility`: 2 n - N, of n relevant documents that are retrieved.
+- `utility`: 2 n - N, where n relevant documents are retrieved.
 - `n_nonrelevant_judged`: judged non-relevant documents that are retrieved; over all queries their sum.
 
-Sources: trec_eval 9, of which all these have its numbers but for rounding; Järvelin and Kekäläinen, ACM TOIS 2002;
+Sources: trec_eval 9, whose numbers all these equal except for rounding; Järvelin and Kekäläinen, ACM TOIS 2002;
 Buckley and Voorhees, SIGIR 2004; Yilmaz and Aslam, CIKM 2006; Chapelle et al., CIKM 2009, as in TREC's gdeval.
 """
 
@@ -163,7 +164,7 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
 
 
 def _reciprocal_ranks(rankings: Rankings, ties: str) -> F64:
-    """1 / t_1 of each ranking, 0 where no target is retrieved."""
+    """1 / t_1 of each ranking, 0 if no target is retrieved."""
     reciprocal, found = np.zeros(len(rankings)), np.flatnonzero(np.diff(rankings.hit_offsets))
     reciprocal[found] = 1.0 / (rankings.false_alarms_in_front(ties)[rankings.hit_offsets[found]] + 1)
     return reciprocal
@@ -176,7 +177,7 @@ def _eleven_point_precision(scored: Scored, population: Population, level: int) 
 
 
 def _of_sets(rankings: Rankings, retrieved: I64, options: AveragePrecisionSettings) -> dict[str, F64]:
-    """The measures of what was retrieved as a set."""
+    """The measures of the set of retrieved trials."""
     trials, relevant = rankings.retrieved, rankings.relevant
     precision, recall = _where_relevant(ratio(retrieved, np.maximum(trials, 1)), rankings), ratio(retrieved, relevant)
     f1 = ratio(2 * retrieved, np.where(relevant > 0, trials + relevant, 0))
@@ -220,7 +221,7 @@ class GradedRetrieval:
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Averages, and per query; nothing where no documents were judged."""
+        """Averages, and per query; nothing if no documents were judged."""
         if scored.reference.judgments is None:
             return
         for population in scored.populations:
@@ -248,7 +249,7 @@ class JudgedRetrieval:
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Averages and sums, and per query; nothing where no documents were judged."""
+        """Averages and sums, and per query; nothing if no documents were judged."""
         options = scored.settings.average_precision
         if scored.reference.judgments is None:
             return
@@ -286,7 +287,7 @@ def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[s
 
 
 class _Gains:
-    """Gains at ranks, those of ranking i at rows offsets[i] .. offsets[i + 1], and what they add to DCG."""
+    """Gains at ranks, those of ranking i at rows offsets[i] .. offsets[i + 1], and their terms of DCG."""
 
     def __init__(self, gain: F64, rank: I64, offsets: I64, addition: Addition) -> None:
         self.gain, self.rank, self.offsets, self.addition = gain, rank, offsets, addition
@@ -307,7 +308,7 @@ class _Gains:
         return sums_of(terms, self.offsets, self.addition)
 
     def ranking(self, number: int) -> tuple[F64, I64, F64]:
-        """The positive gains of one ranking, their ranks, and DCG down to each, with 0 in front."""
+        """The positive gains of one ranking, their ranks, and DCG down to each, preceded by 0."""
         rows = slice(self.offsets[number], self.offsets[number + 1])
         gain = self.gain[rows]
         some = gain > 0
@@ -402,5 +403,5 @@ def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
 
 
 def _where(relevant: I64, sums: F64 | I64, counts: I64) -> F64:
-    """Quotients, 0 where nothing is counted, NaN where nothing is relevant."""
+    """Quotients, 0 if the count is 0, NaN if nothing is relevant."""
     return np.where(relevant > 0, ratio(sums, np.maximum(counts, 1)), np.nan)

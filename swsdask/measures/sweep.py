@@ -1,15 +1,15 @@
-"""Sweeps of a threshold: over all queries, with imputed trials, and query by query; and TWV at their places.
+"""Sweeps of a threshold: over all queries, with imputed trials, and query by query; and TWV at their thresholds.
 
 A trial is accepted iff its score >= the threshold, so equal scores enter together, and targets that no detection is
-mapped to are missed at every threshold. Over all queries, which MTWV, DET and EER read off, the thresholds are the
-rungs of the system's ladder, the last one inf: reject everything. Where the threshold of every query moves by itself,
-for OTWV and rankings by query, its thresholds are those of the query's own hits.
+mapped to are missed at every threshold. MTWV, DET and EER use the sweep over all queries: its thresholds are the rungs
+of the system's ladder, the last one inf: reject everything. OTWV and rankings by query use a threshold for each query:
+its thresholds are the scores of the query's own hits.
 
-Where scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.threshold_curves`),
-imputed trials are decided for like any other: they are accepted where the threshold is at their score or below.
+If scores are log-likelihood ratios of all trials, as for error rates over priors (`measures.threshold_curves`), imputed
+trials are decided like any other: they are accepted if the threshold is at their score or below.
 
 QUIRK, for TWV under `compat = "mediaeval"` only: MediaEval's tool gives a missing trial the default score and moves the
-threshold over it. Elsewhere TWV accepts a trial that was not given at no threshold.
+threshold past it. Otherwise TWV never accepts a trial that was not given.
 
 TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target) (Eq. 6-7 of the 2013 measures document).
 It lies between 1, for a perfect system, and -beta; a system that rejects everything has 0.
@@ -32,7 +32,7 @@ from swsdask.statistics.ladder import AtBayes, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
 QUERY_NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, QueryLadder)
-"""The statistics that a query sweep is made of."""
+"""The statistics that a query sweep needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class QuerySweep:
 
 @kept
 def query_sweep(scored: Scored, population: Population) -> QuerySweep:
-    """The hits and false alarms of every query of a condition as its own threshold moves."""
+    """The hits and false alarms of every query of a condition at each of its own thresholds."""
     hits, ladder = scored[Hits], scored[QueryLadder]
     groups = population.condition.groups
     inside = groups[hits.group]
@@ -84,10 +84,10 @@ def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
 
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
-"""The statistics that a sweep is made of."""
+"""The statistics that a sweep needs."""
 
 _HAIR = 1e-9
-"""Relative to 1 + |TWV|: values that are not exactly equal but closer than this are compared in exact arithmetic."""
+"""Values of TWV that differ by less than this, relative to 1 + |TWV|, are compared in exact arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,8 @@ class Sweep:
     """Columns by threshold, ascending, the last one inf.
 
     `hits` and `false_alarms` (int64) are those accepted, of all queries; `p_miss` and `p_fa` the average rates (Eq.
-    4-5); `rejected` the highest score that is rejected (-inf: none). `step` (bool) marks where a hit is, `bottom` and
-    `top` are the places of the lowest and the highest score in the condition (both the last place without trials).
+    4-5); `rejected` the highest score that is rejected (-inf: none). `step` (bool) marks thresholds with hits, `bottom`
+    and `top` are the places of the lowest and highest score in the condition (both the last place without trials).
     """
 
     thresholds: F64
@@ -117,7 +117,7 @@ class Sweep:
         return np.flatnonzero(chosen)[::-1]
 
     def place(self, threshold: float) -> int:
-        """The index of a threshold of `Reference.thresholds`. Raises `ValueError` for another one that is no rung."""
+        """The index of a threshold of `Reference.thresholds`. Raises `ValueError` if a threshold is not a rung."""
         found = int(np.searchsorted(self.thresholds, threshold))
         if self.thresholds[found] != threshold:
             raise ValueError(f"the ladder has no rung at {threshold}; Reference.thresholds must name it")
@@ -125,9 +125,9 @@ class Sweep:
 
 
 def best_place(scored: Scored, population: Population, places: I64) -> int:
-    """The one of some `places` (ascending) in a condition's sweep with the highest TWV, of equal ones the lowest.
+    """The place with the highest TWV among `places` (ascending) in a condition's sweep; the lowest of equal ones.
 
-    Places whose TWV in floating point is within a hair of the highest are compared in exact arithmetic.
+    Places whose TWV in floating point is nearly the highest are compared in exact arithmetic.
     """
     sweep = threshold_sweep(scored, population)
     value = twv(sweep.p_miss[places], sweep.p_fa[places], scored.weights.beta)
@@ -141,7 +141,7 @@ def best_place(scored: Scored, population: Population, places: I64) -> int:
 
 @kept
 def threshold_sweep(scored: Scored, population: Population) -> Sweep:
-    """The hits, false alarms and error rates of a condition as one threshold moves over all queries."""
+    """The hits, false alarms and error rates of a condition at each threshold over all queries."""
     ladder = scored[Ladder]
     n = len(ladder.rungs)
     hits, false_alarms = np.zeros((2, n), np.int64)
@@ -175,7 +175,7 @@ def threshold_sweep(scored: Scored, population: Population) -> Sweep:
 
 
 def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
-    """The place among the levels (-1: none) of every line of the ladder; the rung, and that place, of every hit."""
+    """The index of the level of every line of the ladder (-1: none); the rung, and that index, of every hit."""
     ladder, hits, reference = scored[Ladder], scored[Hits], scored.reference
     targets = class_targets(reference)[population.number]
     place = np.where(np.isin(targets, population.levels), np.searchsorted(population.levels, targets), -1)
@@ -184,14 +184,14 @@ def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
 
 
 def _highest(scored: Scored, population: Population) -> F64:
-    """The highest score of the condition in each slot, -inf where there is none."""
+    """The highest score of the condition in each slot, -inf if there is none."""
     layers = layers_of(scored.reference, population.number)
     highest: F64 = scored[Ladder].highest[layers].max(axis=0, initial=-np.inf)
     return highest
 
 
 def _exact_losses(scored: Scored, population: Population, places: I64) -> list[int]:
-    """P_miss + beta P_fa at some places, each times the same number, exactly."""
+    """P_miss + beta P_fa at some places, exact, all multiplied by the same number."""
     counts, beta = scored[Ladder].counts, scored.weights.exact_beta
     level_of_line, rung, level_of_hit = _leveled(scored, population)
     n_trials = population.condition.n_trials
@@ -212,7 +212,7 @@ def _exact_losses(scored: Scored, population: Population, places: I64) -> list[i
 
 
 BAYES_NEEDS: tuple[type[Statistic], ...] = (Hits, AtBayes)
-"""The statistics that errors at the Bayes threshold are counted from."""
+"""The statistics that errors at the Bayes threshold need."""
 
 
 def errors_at_bayes(scored: Scored, population: Population) -> tuple[I64, I64]:
@@ -252,7 +252,7 @@ def with_imputed(sweep: Sweep, population: Population, trials: Censored) -> Swee
 
 
 def _with_row(sweep: Sweep, at: int, threshold: float) -> Sweep:
-    """A threshold between two others, where no trial is."""
+    """Insert a threshold between two others at which there are no trials."""
     columns = {name: getattr(sweep, name) for name in ("hits", "false_alarms", "p_miss", "p_fa", "rejected")}
     return replace(
         sweep,

@@ -3,37 +3,38 @@ empirical cross entropy (ECE) and applied probability of error (APE).
 
 The detection error trade-off: P_miss against P_fa as one threshold moves over all queries
 ------------------------------------------------------------------------------------------
-The vertices of a curve are rejecting everything, accepting the scores >= that of each hit, and accepting everything;
-from one to the next it runs straight. Between two of them only false alarms are added, which a straight line takes as
-spread evenly; every vertex itself is exact. Curves:
+The vertices of a curve are: reject everything, accept the scores >= that of each hit, and accept everything. Straight
+lines join them. Between two vertices only false alarms are added, which a straight line takes as evenly spread; every
+vertex itself is exact. Curves:
 
 - "det": rates averaged over queries (2013 measures document, Eq. 4-5).
 - "det_pooled": all queries that averages count as one set of trials (see `measures.rates`, and its QUIRK about |Q|).
-  There is no curve where N_nt is negative.
+  There is no curve if N_nt is negative.
 
 QUIRK, under `compat = "kwseval"` and `"stdeval"`: "det_pooled" counts the false alarms of the queries that averages
 leave out, as NIST's tools do (KWSEval -P), and ends at the lowest score of all queries.
 
-Read off the averaged curve, linearly between vertices:
+Two measures are read from the averaged curve, linearly between vertices:
 
 - `eer`: the rate at which P_miss = P_fa. NaN if the system never accepts enough for the two to meet.
-- `p_miss@P_FA`: P_miss at each of the settings' `p_fa_points`, the lowest one there; NaN beyond the curve's end.
+- `p_miss@P_FA`: P_miss at each of the settings' `p_fa_points`, the lowest if there are several; NaN beyond the curve's
+  end.
 
 Precision and recall at thresholds, F1 and its best threshold, and the precision-recall curve
 ---------------------------------------------------------------------------------------------
 With H hits among A accepted trials and R targets: precision = H / A, recall = H / R (Eq. 5.1-5.4 of the thesis), and
 F1 = 2 H / (A + R), their harmonic mean; `model.measures.TABLE` has these quotients. Over all queries the counts are
-added up first (Eq. 5.5-5.6). Precision is not defined (NaN) where nothing is accepted, recall and F1 without targets;
-F1 of accepting nothing is 0.
+added first (Eq. 5.5-5.6). Precision is not defined (NaN) if nothing is accepted, recall and F1 without targets; F1 of
+accepting nothing is 0.
 
 - `precision`, `recall`, `f1`: of the trials with decision YES; NaN where a trial has no decision.
 - `precision@THETA`, `recall@THETA`, `f1@THETA`: of the trials with score >= each of the settings' `thresholds`.
-- `best_f1`: the highest F1 that a threshold gives, `best_f1_threshold` the lowest such (inf without hits). Between the
-  scores of hits only false alarms are added, so it is one of these.
+- `best_f1`: the highest F1 at any threshold, `best_f1_threshold` the lowest threshold that gives it (inf without hits).
+  Between the scores of hits only false alarms are added, so it is one of these scores.
 
-Each over all queries and per query. Curves, of all queries, x = recall and y = precision at the score of each hit, from
-the highest on, and at the lowest score of all: "precision_recall", and "precision_recall_interpolated", where precision
-is the highest at this recall or a higher one (Eq. 5.7).
+Each is given over all queries and per query. Curves are over all queries, with x = recall and y = precision at the
+score of each hit, from the highest down, and at the lowest score of all: "precision_recall", and
+"precision_recall_interpolated", where precision is the highest at this recall or a higher one (Eq. 5.7).
 
 Empirical cross entropy (ECE): the information in scores at operating points other than the evaluation's
 --------------------------------------------------------------------------------------------------------
@@ -41,11 +42,12 @@ C_xe (`measures.cross_entropy`, Eq. 43 of the 2013 measures document) in bits as
 x = -10, -9.75 .. 10 and for the evaluation's operating point. The threshold of a point is the Bayes threshold -x.
 
 - "ece_default": the scores are 0, which is the prior entropy (Eq. 39).
-- "ece_actual": the scores as they are. Given non-target trials are taken as in `measures.calibration`.
-- "ece_affine": mapped by the affine map that is best at the evaluation's operating point (gamma, delta of Eq. 44).
-- "ece_pav": mapped by the best rising map, which is the same at every prior.
+- "ece_actual": the scores as given. Given non-target trials are represented as in `measures.calibration`.
+- "ece_affine": the scores after the affine map that is best at the evaluation's operating point (gamma, delta of
+  Eq. 44).
+- "ece_pav": the scores after the best rising map, which is the same at every prior.
 
-Where "ece_actual" lies above "ece_default" the scores do harm. A condition without trials of both classes has no
+Where "ece_actual" lies above "ece_default", the scores do harm. A condition without trials of both classes has no
 curves. (Ramos and Gonzalez-Rodriguez 2013, "Reliable support: measuring calibration of likelihood ratios".)
 
 Applied probability of error (APE): how often decisions at the Bayes threshold are wrong
@@ -54,13 +56,13 @@ At the prior log-odds x = logit(P_tar), with costs of 1, the Bayes threshold for
 error rate there is P_tar P_miss + (1 - P_tar) P_fa. The rates pool the trials of a condition, imputed ones too
 (`measures.cross_entropy`), as C_xe does. x runs over the grid of ECE, above.
 
-- "ape_default": the scores are 0, so that the likelier class is decided for: min(P_tar, 1 - P_tar).
-- "ape_actual": the scores as they are. Misses are exact. Given non-target trials are taken as in
-  `measures.calibration`: false alarms are exact but for the bin in which the threshold lies (`statistics.moments`).
-- "ape_affine": the same of gamma s + delta, the map of `measures.calibration`.
+- "ape_default": the scores are 0, so that the likelier class is chosen: min(P_tar, 1 - P_tar).
+- "ape_actual": the scores as given. Misses are exact. Given non-target trials are represented as in
+  `measures.calibration`: false alarms are exact except in the bin of the threshold (`statistics.moments`).
+- "ape_affine": the same for gamma s + delta, the map of `measures.calibration`.
 - "ape_pav": the least error rate of any threshold, which is that of the best rising map.
 
-Where "ape_actual" lies above "ape_default" decisions by the scores are worse than decisions by the prior. A condition
+Where "ape_actual" lies above "ape_default", decisions by the scores are worse than decisions by the prior. A condition
 without trials of both classes has no curves. (Brümmer and du Preez 2006, "Application-independent evaluation of speaker
 detection".)
 """
@@ -150,7 +152,7 @@ def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
 
 
 NEEDS: tuple[type[Statistic], ...] = sweep.NEEDS
-"""The statistics that the curves are made of."""
+"""The statistics that the curves need."""
 
 _QUOTIENTS = {row.name: row.quotient for row in TABLE if row.quotient is not None}
 """The measures that are quotients of hits, accepted trials and targets; those at thresholds end in "@"."""
@@ -204,7 +206,7 @@ def _precision_recall(scored: Scored) -> Iterator[Curve]:
 
 
 def _highest_from(precision: F64) -> F64:
-    """The highest value at each place or behind it."""
+    """The highest value at each place or after it."""
     highest: F64 = np.maximum.accumulate(precision[::-1])[::-1]
     return highest
 
@@ -225,8 +227,8 @@ def _rows(lines: QuerySweep, threshold: float) -> I64:
 def _best(thresholds: F64, hits: I64, false_alarms: I64, offsets: I64, targets: I64) -> tuple[F64, F64]:
     """The highest F1 in rows offsets[i] .. offsets[i + 1], and the lowest threshold that has it.
 
-    Rows are by ascending threshold, the last one accepts nothing. Only rows whose hits the next row has not are looked
-    at: the others have the same hits as the next and no fewer false alarms.
+    Rows are by ascending threshold, the last one accepts nothing. Rows with the same hits as the next row are skipped:
+    they have no fewer false alarms.
     """
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     f1 = ratio(2 * hits, hits + false_alarms + targets[query])
@@ -242,7 +244,7 @@ def _best(thresholds: F64, hits: I64, false_alarms: I64, offsets: I64, targets: 
 
 
 _PRIOR_NEEDS: tuple[type[Statistic], ...] = tuple(dict.fromkeys((*cross_entropy.NEEDS, *sweep.NEEDS, Moments)))
-"""The statistics without which there are no curves over priors."""
+"""The statistics that curves over priors need."""
 
 _GRID = np.arange(-40, 41) / 4
 
@@ -285,7 +287,7 @@ def _prior_entropies(prior_log_odds: float) -> F64:
 
 
 def _mapped_costs(fitted: Affine, priors: F64) -> F64:
-    """The costs after the best map; where gamma is infinite, of the score that the separated classes share."""
+    """The costs after the best map; if gamma is infinite, of the score that the separated classes share."""
     best = fitted.best_of_standard
     if math.isfinite(best.gamma):
         return costs_over_priors(fitted.standard, priors, best.gamma, best.delta)
@@ -296,9 +298,9 @@ def _mapped_costs(fitted: Affine, priors: F64) -> F64:
 def costs_over_priors(scores: ScoreShares, priors: F64, gamma: float = 1.0, delta: float = 0.0) -> F64:
     """C of gamma s + delta in nats, as `ScoreShares.cost`, at many prior log-odds: float64.
 
-    softplus(x + eta) of the x near a grid point b is Taylor's series about b + eta, up to the seventh power of x - b.
-    The points are 1/8 apart, so what is left out is below 1e-14 of the cost. With eta on the grid too, the derivatives
-    are computed once for all points and priors: a cost is a sum over points, however many scores there are.
+    softplus(x + eta) of the x near a grid point b is the Taylor series about b + eta, up to the seventh power of x - b.
+    The points are 1/8 apart, so the truncation error is below 1e-14 of the cost. With eta on the grid too, the
+    derivatives are computed once for all points and priors: a cost is a sum over points, however many scores there are.
     """
     on_grid = priors * _PER_UNIT == np.rint(priors * _PER_UNIT)
     found = np.array([0.0 if known else scores.cost(x, gamma, delta) for x, known in zip(priors, on_grid, strict=True)])
@@ -331,7 +333,7 @@ def _costs_of_near(x: F64, share: F64, steps: I64) -> F64:
 
 
 _TERMS = 8
-"""The number of terms of Taylor's series."""
+"""The number of terms of the Taylor series."""
 
 
 def _softplus_derivatives(x: F64) -> F64:
@@ -363,7 +365,7 @@ def _bayes_error(scored: Scored) -> Iterator[Curve]:
 def bayes_error_rates(scores: ScoreShares, priors: F64, gamma: float = 1.0, delta: float = 0.0) -> F64:
     """Error rates of accepting gamma s + delta at and above the Bayes thresholds of prior log-odds: float64.
 
-    The points of non-targets have lost the last bits of the scores, so that those next to a threshold count as at it.
+    The points of non-targets have lost the last bits of the scores, so points next to a threshold count as at it.
     """
     below = []
     for shares, lost in ((scores.target, 0.0), (scores.nontarget, _LOST)):
@@ -381,7 +383,7 @@ _LOST = 2.0**-30
 
 
 def _mapped_error_rates(fitted: Affine, priors: F64) -> F64:
-    """The error rates after the best map; where gamma is infinite, only at the score that both classes share."""
+    """The error rates after the best map; if gamma is infinite, only at the score that both classes share."""
     best = fitted.best
     if math.isfinite(best.gamma):
         return bayes_error_rates(fitted.scores, priors, best.gamma, best.delta)
@@ -408,7 +410,7 @@ def _error_rate(prior_log_odds: F64, p_miss: F64 | Bool, p_fa: F64 | Bool) -> F6
 
 
 def curves(scored: Scored) -> Iterator[Curve]:
-    """Yield the curves of every condition whose statistics are there."""
+    """Yield the curves of every condition whose statistics were computed."""
     if scored.has(sweep.NEEDS):
         yield from _error_tradeoff(scored)
         yield from _precision_recall(scored)

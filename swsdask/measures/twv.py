@@ -5,61 +5,61 @@ OTWV: the TWV of the best threshold for every query (NIST's optimum TWV)
 For each query the TWV of that query alone is maximised over all scores of the system and over rejecting everything
 (0); it can peak only at the score of one of the query's own hits. Of equal values, decided in exact arithmetic, the
 lowest threshold counts. `otwv_p_miss` and `otwv_p_fa` are averages (Eq. 4-5) at these thresholds, `otwv` is their TWV
-(Eq. 6). Per query also `otwv_threshold`, the smallest accepted score of the query, inf where rejecting everything is
-best.
+(Eq. 6). Per query there is also `otwv_threshold`, the smallest accepted score of the query, inf if rejecting everything
+is best.
 
-QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Of other queries' higher scores one will do, so it
-only shows in the query that has the highest score of all: there that score is looked at instead, even if only false
-alarms have it. Without trials nothing is defined. (With queries without targets, KWSEval's OTWV depends on the order of
-a hash table; ours does not.)
+QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Since a higher score of another query rejects all
+of a query, this matters only for the query with the highest score of all: there that score is tried instead, even if
+only false alarms have it. Without trials nothing is defined. (With queries without targets, KWSEval's OTWV depends on
+the order of a hash table; ours does not.)
 
 QUIRK, under `compat = "kwseval"`: `otwv_threshold` of a query is KWSEval's. Its sweep stops at the lowest score of the
 whole condition, t, that gives the query's optimum; then it looks up scores of the query: m, the lowest accepted hit,
-and f, the non-target with a number in ascending order, from 0, that is the count of accepted false alarms. Both may be
-missing. The threshold is the lower of m and f where both are above t, else the highest of m, f and t. Where both are
-missing and t is below 0, the optimum of the query is not defined; averages over queries are.
+and f, the non-target whose number in ascending order, from 0, is the count of accepted false alarms. Both may be
+missing. The threshold is the lower of m and f if both are above t, else the highest of m, f and t. If both are missing
+and t is below 0, the optimum of the query is not defined; averages over queries are.
 
 ATWV: the TWV of the system's own decisions
 -------------------------------------------
-- `atwv`: Eq. 6 of the 2013 measures document with the errors that the YES/NO decisions make; no threshold is applied,
-  so thresholds of the system's own for each query are fine. Per query: 1 - (P_miss(q) + beta P_fa(q)).
-- `actual_threshold`: where one threshold explains the decisions, the middle of the lowest YES and the highest NO score
+- `atwv`: Eq. 6 of the 2013 measures document with the errors of the YES/NO decisions; no threshold is applied, so the
+  system may use its own threshold for each query. Per query: 1 - (P_miss(q) + beta P_fa(q)).
+- `actual_threshold`: if one threshold explains the decisions, the middle of the lowest YES and the highest NO score
   (lowest YES >= highest NO); the lowest YES score if nothing is NO. NaN if no threshold does, or nothing is YES.
 
 Not defined (NaN) where a trial has no decision.
 
 QUIRK, under `compat = "kwseval"`: `actual_threshold` is what KWSEval prints as "Dec. Thresh" of the actual decisions.
-Over all queries it covers those that averages leave out, and is the highest NO score if nothing is YES. Where no
+Over all queries it includes those that averages leave out, and is the highest NO score if nothing is YES. If no
 threshold explains the decisions, KWSEval prints no report at all.
 
 TWV at given thresholds
 -----------------------
 Eq. 6 of the 2013 measures document with the errors of accepting scores >= theta.
 
-- `twv_bayes`: at the Bayes threshold log(beta) (Eq. 31): what the system reaches if its scores are used as
-  log-likelihood ratios, without a threshold of its own. (Eq. 30 accepts scores above it only; here, as everywhere, a
-  score equal to the threshold is accepted.)
+- `twv_bayes`: at the Bayes threshold log(beta) (Eq. 31): the TWV if scores are used as log-likelihood ratios, without
+  a threshold of the system's own. (Eq. 30 accepts only scores above it; here, as everywhere, a score equal to the
+  threshold is accepted.)
 - `twv@THETA`: at each of the settings' `thresholds`.
 
 MTWV: the highest TWV that one threshold over all queries gives
 ---------------------------------------------------------------
 2013 measures document, section 2.3. The maximum is over all distinct scores and over rejecting everything, which has
 TWV = 0. Lowering the threshold between the scores of two hits only adds false alarms, so only the scores of hits are
-looked at. Of thresholds with exactly the same TWV (decided in exact arithmetic) the lowest counts.
+tried. Of thresholds with exactly the same TWV (decided in exact arithmetic) the lowest counts.
 
 - `mtwv`, and `mtwv_p_miss`, `mtwv_p_fa` at its threshold.
-- `mtwv_threshold`: the smallest accepted score (NIST's convention); inf where rejecting everything is best.
+- `mtwv_threshold`: the smallest accepted score (NIST's convention); inf if rejecting everything is best.
 - `mtwv_rejected_threshold`: the largest rejected score (as MediaEval's tool prints it); -inf if nothing is rejected.
 
 QUIRK, under `compat = "kwseval"`: KWSEval cannot reject everything. Its MTWV is over the distinct scores only, so it
-can be negative, and the highest score of all is looked at too, even if only false alarms have it. Where no query has
-targets, so that there is no TWV, it prints P_fa of accepting everything and the lowest score as the threshold; without
-any score, no threshold.
+can be negative, and the highest score of all is tried too, even if only false alarms have it. If no query has targets,
+so that there is no TWV, it prints P_fa of accepting everything and the lowest score as the threshold; without any
+score, no threshold.
 
-QUIRK, under `compat = "stdeval"`: where rejecting everything is best, the threshold is the highest score.
+QUIRK, under `compat = "stdeval"`: if rejecting everything is best, the threshold is the highest score.
 
-QUIRK, under `compat = "mediaeval"`: imputed trials are accepted too where the threshold is low enough, so their score
-is a threshold (`measures.sweep`). Ties are decided in floating point.
+QUIRK, under `compat = "mediaeval"`: imputed trials are accepted too if the threshold is low enough, so their score is a
+threshold (`measures.sweep`). Ties are decided in floating point.
 
 STWV: the TWV that would be left if every false alarm and every wrong NO could be avoided
 -----------------------------------------------------------------------------------------
@@ -71,28 +71,28 @@ QUIRK, under `compat = "kwseval"`: without trials it is not defined.
 The operating point as single numbers
 -------------------------------------
 - `beta`: the weight of P_fa in TWV (2013 measures document, Eq. 7; from the data: Eq. 18).
-- `effective_prior`: P_tar = 1 / (1 + beta), the prior that with equal costs is the same application (Eq. 23).
+- `effective_prior`: P_tar = 1 / (1 + beta), the prior of the same application at equal costs (Eq. 23).
 - `bayes_threshold`: -logit(P_tar) = log(beta), the best threshold for scores that are log-likelihood ratios (Eq. 31).
 
 Where a system loses: the parts of 1 - ATWV
 -------------------------------------------
-Over all queries of a condition. Each of 1, STWV, OTWV, MTWV and ATWV takes one freedom away from the one before; a part
-is what that costs.
+Over all queries of a condition. In the sequence 1, STWV, OTWV, MTWV, ATWV each takes one freedom away from the one
+before; a part is the cost of that.
 
 - `loss_not_found` = 1 - STWV: targets that no detection is mapped to.
 - `loss_within_query` = STWV - OTWV: false alarms that score like hits of their own query.
 - `loss_across_queries` = OTWV - MTWV: scores that mean different things in different queries, so that one threshold
   does not suit all.
-- `loss_threshold` = MTWV - ATWV: decisions that are not those of the best threshold. Negative where decisions by query
-  are better than any one threshold.
+- `loss_threshold` = MTWV - ATWV: decisions that differ from those of the best threshold. Negative if decisions by query
+  are better than any single threshold.
 
-Each part is one subtraction of two measures, rounded once; together they are 1 - ATWV. A part is not defined (NaN)
-where one of its two measures is not. `loss_not_found` and `loss_within_query` are never negative.
-`loss_across_queries` can be, but only where P_miss and P_fa average over different queries (`measures.measure`): OTWV
-is then best for each query, not for the averages.
+Each part is one subtraction of two measures, rounded once; together they are 1 - ATWV. A part is not defined (NaN) if
+one of its two measures is not. `loss_not_found` and `loss_within_query` are never negative. `loss_across_queries` can
+be, but only if P_miss and P_fa average over different queries (`measures.measure`): OTWV is then best for each query,
+not for the averages.
 
 QUIRK, under `compat = "kwseval"`: MTWV and OTWV cannot reject everything, so both can be negative; `loss_threshold` is
-negative for a system that rejects everything where no threshold is better than that.
+negative for a system that rejects everything if no threshold is better than that.
 
 QUIRK, under `compat = "mediaeval"`: MTWV may accept imputed trials, which the other measures never do. So
 `loss_across_queries` and `loss_threshold` are not defined.
@@ -132,7 +132,7 @@ _NEAR = 1e-9
 
 
 class OptimumTwv:
-    """otwv, its error rates, and per query its threshold."""
+    """otwv and its error rates; per query also its threshold."""
 
     names: ClassVar[tuple[str, ...]] = ("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*QUERY_NEEDS, AllScores)
@@ -163,12 +163,12 @@ class OptimumTwv:
 
 
 Accepting = Literal["none", "highest", "every"]
-"""The queries that accept at least their highest score: those that have the highest of the condition, or every one."""
+"""The queries that must accept their highest score: those with the highest score of the condition, or all."""
 
 
 @kept
 def highest_scores(scored: Scored, population: Population) -> F64:
-    """The highest score of every query that averages count: float64 [n_queries], -inf where there is none."""
+    """The highest score of every query that averages count: float64 [n_queries], -inf if there is none."""
     highest: F64 = scored[Counts].highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
     return np.where(population.queries, highest, -np.inf)
 
@@ -177,9 +177,9 @@ def highest_scores(scored: Scored, population: Population) -> F64:
 def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I64:
     """The row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
 
-    Only the scores of hits are looked at, for only there the TWV of a query alone can peak, and rejecting everything;
-    in its place, for queries that are `accepting`, their highest score. Without targets misses weigh nothing, without
-    non-targets false alarms do not. Of queries that averages do not count, it is any of the rows that are nearly equal.
+    Only the scores of hits, where the TWV of a single query can peak, and rejecting everything are tried; for queries
+    that are `accepting`, their highest score instead of rejecting everything. Without targets misses weigh nothing,
+    without non-targets false alarms do not. For queries that averages do not count, it is any of the nearly best rows.
     """
     sweep, point = query_sweep(scored, population), scored.weights
     candidates = sweep.new_hits > 0
@@ -244,14 +244,14 @@ class _OwnScores:
         return np.diff(self.offsets)
 
     def at(self, number: I64) -> F64:
-        """The score of every query with a number, from 0; NaN where there is none."""
+        """The score with a given number, from 0, of every query; NaN if there is none."""
         inside = (number >= 0) & (number < self.counts)
         found = np.full(len(number), np.nan)
         found[inside] = self.score[self.offsets[:-1][inside] + number[inside]]
         return found
 
     def without(self, some: _OwnScores) -> _OwnScores:
-        """Return the scores that remain without some of them."""
+        """Return the scores without some of them."""
         first = find_own_rungs(some.query, some.score, self.offsets, self.score)
         again = np.arange(len(first)) - np.searchsorted(first, first)
         left = np.ones(len(self.score), np.bool_)
@@ -304,7 +304,7 @@ class ActualTwv:
 
 
 def decision_bounds(scored: Scored, population: Population) -> tuple[F64, F64]:
-    """The lowest YES (inf: none) and the highest NO score (-inf: none) of what `actual_threshold` covers."""
+    """The lowest YES (inf: none) and the highest NO score (-inf: none) of the trials that `actual_threshold` covers."""
     counts = scored[Counts]
     covered = population.all_queries if scored.settings.compat == "kwseval" else population.queries
     groups = population.condition.groups
@@ -385,7 +385,7 @@ class MaximumTwv:
 
 
 def _as_printed(threshold: float, sweep: Sweep, compat: str) -> float:
-    """The threshold, as NIST's tools name the one that rejects everything; NaN for one of theirs without scores."""
+    """The threshold as the tool prints it: NIST's tools print another for rejecting everything, NaN without scores."""
     if np.isfinite(threshold) or compat not in ("kwseval", "stdeval"):
         return threshold
     highest = sweep.rejected[-1] if compat == "stdeval" else np.nan
@@ -434,7 +434,7 @@ class ApplicationParameters:
 
 
 _STEPS = (SupremumTwv(), OptimumTwv(), MaximumTwv(), ActualTwv())
-"""The families of the measures that parts lie between; the first name of each."""
+"""The families of the measures that the parts are differences of; the first name of each."""
 
 
 class TwvLosses:

@@ -1,7 +1,7 @@
-"""Measures with weights of queries: the arithmetic of the measure, in which a query counts as often as it was drawn.
+"""Measures with weights of queries: the arithmetic of a measure, with each query counted as often as it was drawn.
 
-Here are those that are no averages of their numbers by query. Each family names its measures, the statistics that they
-need, and gives the samples of one condition.
+The measures here are not averages of their numbers by query. Each family names its measures and the statistics that
+they need, and gives the samples of one condition.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ NAMES = tuple(name for family in FAMILIES for name in family.names)
 
 
 class OfCondition(NamedTuple):
-    """The samples of one system in one condition by measure, and the ids of the queries that they are weighed by.
+    """The samples of one system in one condition by measure, and the ids of the queries that have weights.
 
-    `documents` is how many documents they are weighed by too.
+    `documents` is the number of documents that have weights too.
     """
 
     samples: dict[str, Sample]
@@ -62,7 +62,7 @@ class OfCondition(NamedTuple):
 class Samples:
     """Takes the samples of some measures of every system, by condition (a `scoring.result_tables.Observer`).
 
-    With `trials`, of all measures, averages too, weighed by documents as well.
+    With `trials`, the samples are of all measures, including averages, and have weights of documents as well.
     """
 
     def __init__(self, measures: Sequence[str], trials: Callable[[Reference], TrialCounts] | None = None) -> None:
@@ -85,7 +85,7 @@ class Samples:
         ids = scored.reference.query_ids
         queries = tuple(ids[query] for query in drawn_queries(scored, population).tolist())
         if self._trials is not None:
-            bare = Scored(scored.statistics, scored.reference, scored.settings)  # what is derived need not travel
+            bare = Scored(scored.statistics, scored.reference, scored.settings)  # derived values need not be sent
             trials = self._trials(scored.reference)
             drawn = drawn_system(bare, population, self._measures, self._families, trials)
             of_documents: dict[str, Sample] = {measure: DocumentSample(drawn, measure) for measure in self._measures}

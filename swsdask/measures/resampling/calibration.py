@@ -1,24 +1,24 @@
 """C_xe, C_nxe and C_nxe min with weights of queries.
 
-Trials of a query that is drawn k times count k times, given and imputed ones. The score of imputed trials is the lowest
+Given and imputed trials of a query that is drawn k times count k times. The score of imputed trials is the lowest score
 of the queries that were drawn and of those that are not resampled, unless a setting fixes it. The prior is that of the
-evaluation. The best map of a replicate is sought near that of the evaluation by the expansion below; of one for which
-that does not do, as that of the evaluation is.
+evaluation. The best map of a replicate is searched near that of the evaluation, by the expansion below; if that is not
+accurate enough, it is fitted like the map of the evaluation.
 
-The least cross entropy of many replicates at once follows from one expansion of its cost: the best affine map of a
-replicate lies near that of the evaluation. With x = gamma s + delta + eta of the latter, any map near it is (1 + a) x +
-b, and the cost of a trial (`measures.cross_entropy`) is Taylor's series of softplus about x,
+The least cross entropy of many replicates at once follows from one expansion of the cost, since the best affine map of
+a replicate lies near that of the evaluation. With x = gamma s + delta + eta of the latter, any map near it is
+(1 + a) x + b, and the cost of a trial (`measures.cross_entropy`) is the Taylor series of softplus about x,
 
     softplus(x + (a x + b)) = sum over i, j of a^i b^j (i + j choose i) x^i t_(i + j)(x),   t_n = softplus^(n) / n!
 
 A target costs x + a x + b less. So the cost of all trials of a query is a polynomial in a and b, that of a replicate is
-the sum of these polynomials times the weights of the queries, and Newton's steps seek its minimum.
+the sum of these polynomials times the weights of the queries, and Newton's method finds its minimum.
 
 softplus has no singularity nearer to x than sqrt(x^2 + pi^2), and |a x + b| is at most rho times that, with
-rho = sqrt(a^2 + (b / pi)^2), by the inequality of Cauchy and Schwarz. So what is left out falls like rho^ORDER for
-every trial, however far its score, and Cauchy's estimate bounds it: with `_SHARE` of that distance as the radius, by
-max |softplus| on the circle times q^(ORDER + 1) / (1 - q), q = rho / `_SHARE`. A replicate for which the bound is not
-small enough, or for which Newton's steps do not end, has to be fitted in full.
+rho = sqrt(a^2 + (b / pi)^2), by the Cauchy-Schwarz inequality. So the truncation error falls like rho^ORDER for every
+trial, however far its score, and Cauchy's estimate bounds it: with `_SHARE` of that distance as the radius, by
+max |softplus| on the circle times q^(ORDER + 1) / (1 - q), q = rho / `_SHARE`. A replicate is fitted in full if its
+bound is not small enough, or if Newton's method does not converge.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ class ResampledCrossEntropy:
 
 @dataclass(frozen=True, eq=False)
 class AffineFits:
-    """C_nxe min of one system in one condition, its map sought again in every replicate.
+    """C_nxe min of one system in one condition, with a new best map in every replicate.
 
     `hit` are the scores of given targets and `query_of_hit` their queries; `nontargets` pools the given non-targets in
-    bins about `zoom`. Columns `end`, `n_end`, `query_of_end` are the lowest and the highest score of a query's
-    non-targets and how many have it.
+    bins about `zoom`. The columns `end`, `n_end`, `query_of_end` are the lowest and the highest score of a query's
+    non-targets, the number of trials with this score, and the query.
     """
 
     pool: TrialPool
@@ -155,9 +155,9 @@ class AffineFits:
 
     @np.errstate(divide="ignore", over="ignore", invalid="ignore")
     def _near(self, trials: Censored, weights: I32) -> tuple[F64, Bool]:
-        """The least cost of replicates whose imputed trials have one score, and for which of them it is known.
+        """The least cost of replicates whose imputed trials have one score, and whether it is known for each.
 
-        It is not known where something overflows.
+        It is not known if something overflows.
         """
         costs, known = np.empty(weights.shape[1]), np.zeros(weights.shape[1], np.bool_)
         if self._given is None:
@@ -180,7 +180,7 @@ class AffineFits:
 
     @cached_property
     def _given(self) -> tuple[TrialCosts, TrialCosts] | None:
-        """The costs of given targets and non-targets about the best map; None where there is none to begin from."""
+        """The costs of given targets and non-targets about the best map; None if that map is not a starting point."""
         gamma = self._whole.gamma
         extremes = np.abs(np.concatenate([self.hit, self.end, self.pool.lowest]))
         beyond = (extremes == INFINITE).any()
@@ -269,7 +269,7 @@ def _strata(query: I32, group: I16, reference: Reference) -> I64:
 
 
 def _ends(ends: NontargetEnds, strata: Bool) -> tuple[F64, I64, I64]:
-    """The lowest and highest scores of some strata, how many trials have them, and their queries; equal ones once."""
+    """The distinct lowest and highest scores of some strata, the number of trials with each, and their queries."""
     low, high = strata & (ends.n_lowest > 0), strata & (ends.n_highest > 0) & (ends.highest > ends.lowest)
     return (
         np.concatenate([ends.lowest[low], ends.highest[high]]),
@@ -279,7 +279,7 @@ def _ends(ends: NontargetEnds, strata: Bool) -> tuple[F64, I64, I64]:
 
 
 ORDER = 18
-"""Of the highest derivative."""
+"""The order of the highest derivative."""
 
 _SHARE = 0.9
 _LEFT_OUT = 1e-14
@@ -287,7 +287,7 @@ _LEFT_OUT = 1e-14
 
 _STEPS = 12
 _NEAR = 1e-26
-"""Squares of Newton's decrement, in nats, below which the minimum is found."""
+"""The search ends if the square of Newton's decrement, in nats, is below this."""
 
 _PAIRS = [(i, n - i) for n in range(ORDER + 1) for i in range(n + 1)]
 _A, _B = np.array(_PAIRS).T[:, :, np.newaxis]
@@ -297,7 +297,7 @@ _A, _B = np.array(_PAIRS).T[:, :, np.newaxis]
 class TrialCosts:
     """The polynomials of the costs of some trials, float64 [n_pairs, n_queries], and the sums of a bound of |softplus|.
 
-    The bound holds on the circles that Cauchy's estimate takes.
+    The bound holds on the circles of Cauchy's estimate.
     """
 
     coefficients: F64
@@ -305,7 +305,7 @@ class TrialCosts:
 
     @classmethod
     def of(cls, x: F64, weight: F64, query: I64, n_queries: int, *, target: bool) -> TrialCosts:
-        """Build from equally long columns: the x of trials, how many each row represents, and their query."""
+        """Build from equally long columns: the x of trials, the number of trials of each row, and their query."""
         order = np.argsort(query, kind="stable")
         x, weight = x[order], weight[order]
         there, first = np.unique(query[order], return_index=True)
@@ -332,9 +332,9 @@ class TrialCosts:
 
 
 def _derivatives(x: F64) -> list[F64]:
-    """The derivatives of softplus by order, itself first, each over the factorial of its order.
+    """Softplus and its derivatives, by order, each divided by the factorial of its order.
 
-    The sigmoid s fulfils s' = s - s^2, which gives its series term by term; it is taken at -|x|, where it is small.
+    The sigmoid s satisfies s' = s - s^2, which gives its series term by term; it is taken at -|x|, where it is small.
     """
     small = np.exp(-np.abs(x))
     series = [small / (1 + small)]
@@ -347,9 +347,9 @@ def _derivatives(x: F64) -> list[F64]:
 
 
 def least_costs(coefficients: F64, bound: F64) -> tuple[F64, Bool]:
-    """The least value of each polynomial near (0, 0), and for which of them it is known well enough.
+    """The least value of each polynomial near (0, 0), and whether it is accurate enough.
 
-    `coefficients` float64 [n_pairs, n] are divided by the numbers of trials as the cost is, and so is `bound` [n].
+    `coefficients` float64 [n_pairs, n] are divided by the numbers of trials, like the cost, and so is `bound` [n].
     """
     a, b = np.zeros((2, coefficients.shape[1]))
     decrement = np.full_like(a, np.inf)
@@ -378,7 +378,7 @@ def _powers(x: F64) -> F64:
 
 
 def _derived(coefficients: F64, powers_a: F64, powers_b: F64, by_a: int, by_b: int) -> F64:
-    """The derivative of the polynomials, so many times by a and by b."""
+    """The derivative of the polynomials, `by_a` times by a and `by_b` times by b."""
     factor = np.ones_like(_A, np.float64)
     for exponent, times in ((_A, by_a), (_B, by_b)):
         for k in range(times):

@@ -1,16 +1,17 @@
 """The queries and documents that resampling draws, and measures with weights of both.
 
-A trial counts as often as its query and its document were drawn. The statistics keep every document apart, as a group
-of its own. A replicate first makes of them those of its documents (`statistics.statistic.Drawable`), each as often as
-it was drawn, and so of the numbers of targets and of trials; what is left is an evaluation whose measures with weights
-of queries are those of `measures.resampling`. So a measure of a replicate is that of an evaluation in which queries and
-documents stand as often as they were drawn. Which queries are averaged follows from the targets in the documents drawn,
-under KWSEval's -inc from the detections there too; a query that counts only then, as it is nowhere at all, counts once.
-The operating point is that of the evaluation. Documents that the ECF does not have are not drawn: they stay. Where
-points of replay are ranked (GAP), or a rule orders equal scores, the copies of a point or a trial follow each other.
+A trial counts as often as its query and its document were drawn. The statistics keep every document separate, as a
+group of its own. A replicate first combines them into statistics of its documents (`statistics.statistic.Drawable`),
+each as often as it was drawn, and likewise the numbers of targets and of trials. The result is an evaluation whose
+measures are computed with weights of queries, as in `measures.resampling`. So a measure of a replicate is that of an
+evaluation in which queries and documents occur as often as they were drawn. The targets in the drawn documents decide
+which queries are averaged, under KWSEval's -inc the detections there too; a query that counts only because it is
+nowhere at all counts once. The operating point is that of the evaluation. Documents that are not in the ECF are not
+drawn: they always count once. If points of replay are ranked (GAP), or a rule orders equal scores, the copies of a
+point or a trial follow each other.
 
-What it takes: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each
-score of a hit of the query, where rankings or thresholds by query are requested.
+Memory: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each score
+of a hit of the query, if rankings or thresholds by query are requested.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 SIDE_BY_SIDE = 64
-"""The number of replicates that are computed at once."""
+"""The number of replicates that are computed together."""
 
 
 def drawn_queries(scored: Scored, population: Population) -> I64:
@@ -48,7 +49,7 @@ def drawn_queries(scored: Scored, population: Population) -> I64:
 
 
 def places(queries: I64, n_queries: int) -> I64:
-    """The place of each query of the list among those that are drawn, -1 for others."""
+    """The index of each query of the list among those that are drawn, -1 for others."""
     place = np.full(n_queries, -1, np.int64)
     place[queries] = np.arange(len(queries))
     return place
@@ -56,9 +57,10 @@ def places(queries: I64, n_queries: int) -> I64:
 
 @dataclass(frozen=True, eq=False)
 class TrialPool:
-    """Given and imputed trials by query, as `cross_entropy.Censored` has them, and the score of imputed ones.
+    """Given and imputed trials by query, with the columns of `cross_entropy.Censored`, and the score of imputed trials.
 
-    `impute` is a fixed score, NaN for the lowest: of all queries drawn, which have `lowest`, and `elsewhere`.
+    `impute` is a fixed score, or NaN for the lowest score: the minimum of `lowest` over the drawn queries and of
+    `elsewhere`, the lowest of all other queries.
     """
 
     impute: float
@@ -100,15 +102,15 @@ class TrialPool:
 
 
 TrialCounts = Callable[[Bool | I64], int]
-"""The number of trials of one query, from how often each group of documents counts."""
+"""The number of trials of one query, given how often each group of documents counts."""
 
 
 @dataclass(eq=False)
 class DrawnSystem:
     """Some measures of one system in one condition, for any weights of its queries and documents.
 
-    `queries` and `documents` are their numbers, in the order of their ids, as weights have them. The replicates of the
-    last weights are kept: all measures share the statistics of a replicate.
+    `queries` and `documents` are their numbers, in the order of their ids, like the weights. The replicates of the last
+    weights are kept: all measures share the statistics of a replicate.
     """
 
     scored: Scored
@@ -128,7 +130,7 @@ class DrawnSystem:
 
     @cached_property
     def values(self) -> dict[str, F64]:
-        """The measures themselves, of one replicate that has everything once."""
+        """The measures of the evaluation: of one replicate that has everything once."""
         return self._replicates(np.ones((len(self.queries) + len(self.documents), 1), np.int32))
 
     def _replicates(self, weights: I32) -> dict[str, F64]:
@@ -146,8 +148,8 @@ class DrawnSystem:
     def _drawn(self, weights: I32, absent: I64) -> Scored:
         """The evaluation of some documents, all in one group, and of this condition only.
 
-        Queries that are `absent`, because they were not drawn, have no score that imputed trials could take; of others
-        they could take one in any document of the run.
+        The score of imputed trials is never that of an `absent` query, which was not drawn; it may be that of any other
+        query in any document of the run.
         """
         reference, condition, settings = self.scored.reference, self.population.condition, self.scored.settings
         times = condition.groups.astype(np.int64)
@@ -188,7 +190,7 @@ class DrawnSystem:
 
     @cached_property
     def _elsewhere(self) -> Bool:
-        """The queries that are present in documents that the condition does not have: bool [n_queries]."""
+        """The queries that are present in documents outside the condition: bool [n_queries]."""
         there = present(self.scored.reference, self.scored[Counts])
         elsewhere: Bool = np.logical_or.reduce(there[:, ~self.population.condition.groups], axis=1)
         return elsewhere
@@ -231,7 +233,7 @@ def drawn_system(
     families: Sequence[ResampledMeasures],
     trials: TrialCounts,
 ) -> DrawnSystem:
-    """Some measures of one condition, with the documents that it has; those of no family are averages over queries."""
+    """Some measures of one condition and its documents; measures of no family are averages over queries."""
     reference = scored.reference
     ids = reference.document_ids[: reference.n_documents - reference.n_without_excerpts]
     there = population.condition.groups[reference.group_of_document[: len(ids)]]
@@ -241,10 +243,10 @@ def drawn_system(
 
 
 def _columns(scored: Scored, population: Population, names: set[str]) -> dict[str, F64]:
-    """The numbers by query of some measures, in the order of the queries' ids, NaN where a query has none."""
+    """The numbers by query of some measures, in the order of query ids, NaN if a query has none."""
     queries = drawn_queries(scored, population)
     numbers = [values for family in select(sorted(names - {"ap"})) for values in family.values(scored)]
-    if "ap" in names:  # not from its family, which ranks all trials as well
+    if "ap" in names:  # not from its family, which also ranks all trials
         averaged = ranked_queries(scored, population, RELEVANT)
         numbers.append(averaged.by_query({"ap": ap_of_queries(scored, population, RELEVANT)}))
     columns: dict[str, F64] = {}

@@ -1,14 +1,14 @@
 """Measures along the ladder of hits with weights of queries: TWV at thresholds, and AP of one ranking of everything.
 
-TWV at given thresholds, at the best of each query (OTWV), and at the best of all (MTWV), which is sought again with
-every vector of weights. P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a query that
-is drawn k times counts as k queries. So MTWV of a replicate is that of an evaluation in which the query occurs k times.
-Under `compat = "kwseval"` rejecting everything is no threshold, of a replicate neither: its highest score is that of
-the queries drawn. Under `compat = "mediaeval"` imputed trials of the queries drawn are accepted too, at the imputed
-score of the replicate.
+TWV at given thresholds, at the best threshold of each query (OTWV), and at the best of all (MTWV), which is searched
+again with every vector of weights. P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a
+query that is drawn k times counts as k queries. So MTWV of a replicate is that of an evaluation in which the query
+occurs k times. Under `compat = "kwseval"` a replicate cannot reject everything either: its highest score is that of the
+drawn queries. Under `compat = "mediaeval"` imputed trials of the drawn queries are accepted too, at the imputed score
+of the replicate.
 
-In one ranking a trial of a query that is drawn k times is k equal trials; where a rule orders equal scores, these k
-trials follow each other.
+In a ranking of all trials, a trial of a query that is drawn k times is k equal trials; if a rule orders equal scores,
+these k trials follow each other.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from swsdask.statistics.resampling import EventStratumRanks, StratumLadder, Stra
 from swsdask.statistics.statistic import Statistic
 
 NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, StratumLadder)
-"""The statistics that thresholds are sought in."""
+"""The statistics that thresholds are searched in."""
 
 
 @dataclass(frozen=True, eq=False)
 class BestThreshold:
-    """MTWV of one system in one condition, for any weights of its queries, which are in the order of their ids.
+    """MTWV of one system in one condition, for any weights of its queries, in the order of their ids.
 
-    `targets` and `nontargets` int64 [n_queries]. Equally long columns, in the order of descending scores: the `query`
-    of a cell, its `hits` and `false_alarms`, all int32, and its `level` int64: the number of `rungs` above the highest
-    threshold that accepts it.
+    `targets` and `nontargets` are int64 [n_queries]. Equally long columns, by descending score: the `query` of a cell,
+    its `hits` and `false_alarms`, all int32, and its `level` int64: the number of `rungs` above the highest threshold
+    that accepts the cell.
     """
 
     targets: I64
@@ -67,7 +67,7 @@ class BestThreshold:
     def replicates(self, weights: I32) -> F64:
         """MTWV with the weights of each replicate, int32 [n_queries, n_replicates].
 
-        NaN where no query with targets, or none with non-targets, was drawn.
+        NaN if no query with targets, or no query with non-targets, was drawn.
         """
         n_target, n_nontarget = (drawn_of(weights, counts > 0) for counts in (self.targets, self.nontargets))
         defined = (n_target > 0) & (n_nontarget > 0)
@@ -105,7 +105,7 @@ class BestThreshold:
     def with_trials(self, score: float, hits: I64, false_alarms: I64) -> BestThreshold:
         """Return a copy with more trials of each query, int64 [n_queries], all of one score.
 
-        Nothing that is drawn lies between this score and the rung below it.
+        No drawn trial lies between this score and the rung below it.
         """
         level = len(self.rungs) - int(np.searchsorted(self.rungs, score, side="right"))
         query = np.flatnonzero(hits + false_alarms).astype(np.int32)
@@ -120,7 +120,7 @@ class BestThreshold:
 
     @cached_property
     def _starts(self) -> I64:
-        """The first cell of each level, a threshold and what lies between it and the one before; then their number."""
+        """The first cell of each level, the scores from one threshold to the next; last, the number of cells."""
         new = np.diff(self.level, prepend=-1) > 0
         return np.append(np.flatnonzero(new), len(self.level))
 
@@ -138,7 +138,7 @@ class BestThreshold:
         return np.searchsorted(there, self._starts), self.query[there], counts[there].astype(np.float64)
 
     def _first(self, weights: F64) -> I64:
-        """The first level at which a trial is accepted, of the queries drawn in each replicate; 0 if none need be."""
+        """The first level at which a trial of the drawn queries is accepted, by replicate; 0 if none need be."""
         if self.reject_all:
             return np.zeros(weights.shape[1], np.int64)
         query, cell = np.unique(self.query, return_index=True)
@@ -152,7 +152,7 @@ class BestThreshold:
     def _bounds(self) -> I64:
         """Return the bounds of blocks with about equally many hits, by level.
 
-        A bound takes a sum over queries, a block that is looked at one over its cells: their numbers are balanced.
+        A bound costs a sum over queries, a block that is examined a sum over its cells: their numbers are balanced.
         """
         hits = np.append(0, np.cumsum(self.hits))[self._starts]
         n_blocks = 1 + math.isqrt(len(self.query) // max(len(self.targets), 1))
@@ -161,7 +161,7 @@ class BestThreshold:
 
     @cached_property
     def _above(self) -> tuple[F64, F64]:
-        """The hits and the false alarms of each query in front of each bound: float64 [n_bounds, n_queries]."""
+        """The hits and the false alarms of each query before each bound: float64 [n_bounds, n_queries]."""
         n_queries, n_blocks = len(self.targets), len(self._bounds) - 1
         block = np.repeat(np.arange(n_blocks), np.diff(self._starts[self._bounds]))
         sums = []
@@ -185,7 +185,7 @@ def best_threshold_sample(scored: Scored, population: Population) -> BestThresho
     groups, n_rungs = population.condition.groups, len(ladder.rungs)
 
     def keys(query: I64 | I32, group: I64, slot: I64, counts: I64) -> tuple[I64, I64]:
-        """Cells of the condition by descending score, then query, in one number; and their counts."""
+        """Keys of the condition's cells, which order them by descending score, then query; and their counts."""
         inside = (place[query] >= 0) & groups[group]
         key = (n_rungs - slot[inside]) * len(chosen) + place[query[inside]]
         distinct, number = np.unique(key, return_inverse=True)
@@ -212,7 +212,7 @@ def best_threshold_sample(scored: Scored, population: Population) -> BestThresho
 
 @dataclass(frozen=True, eq=False)
 class BestThresholdOfAll:
-    """MTWV of one system in one condition where imputed trials are accepted too."""
+    """MTWV of one system in one condition if imputed trials are accepted too."""
 
     given: BestThreshold
     pool: TrialPool
@@ -247,7 +247,7 @@ class ResampledMaximum:
 
 
 class ResampledTwv:
-    """twv_bayes, twv@THETA: averages over queries, whose error rates the scores by query do not have."""
+    """twv_bayes, twv@THETA: averages over queries; their error rates are not among the numbers by query."""
 
     names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *BAYES_NEEDS)))
@@ -275,7 +275,7 @@ def _at_threshold(scored: Scored, population: Population, threshold: float) -> A
 class ResampledOptimum:
     """otwv: under compat=kwseval its error rates of a query may be missing among the numbers by query.
 
-    There the queries that have the highest score of all that are drawn cannot reject everything (`measures.twv`).
+    There the queries with the highest score of all drawn queries cannot reject everything (`measures.twv`).
     """
 
     names: ClassVar[tuple[str, ...]] = ("otwv",)
@@ -303,16 +303,16 @@ def _averages(scored: Scored, population: Population, misses: I64, false_alarms:
 
 
 Cells = tuple[I64, I32, F64]
-"""The begins of the cells of each rung, then their queries and numbers."""
+"""The first cell of each rung, then the queries and the counts of cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class PooledPrecision:
     """AP of one system in one condition, for any weights of its queries.
 
-    Rungs are the distinct scores of hits, ascending; where a rule orders equal scores, the distinct places of hits,
-    from the last of the ranking to the first. `hits`, the false alarms `tied` with a rung (in an order: behind it, up
-    to the next score), and those `between` it and the next are cells; `targets` are by query.
+    Rungs are the distinct scores of hits, ascending; if a rule orders equal scores, the distinct places of hits, from
+    the last of the ranking to the first. `hits`, the false alarms `tied` with a rung (with an order: behind it, up to
+    the next score), and those `between` it and the next rung are cells; `targets` are by query.
     """
 
     options: AveragePrecisionSettings
@@ -403,12 +403,12 @@ class ResampledPooledPrecision:
         place = places(queries, reference.n_queries)
         inside = (place[hits.query] >= 0) & groups[hits.group]
         score, query_of_hit = hits.score[inside], place[hits.query[inside]]
-        if isinstance(hits, Hits):  # places have scores as they are ranked
+        if isinstance(hits, Hits):  # places already have the scores that rank
             score = ranked(score, reference.ranking)
         scores, tie_of_hit = np.unique(score, return_inverse=True)
 
         def by_query(cells: I64, counts: I64, n_slots: int) -> tuple[I64, I64, I64]:
-            """Slots, queries and counts of the cells that the condition holds."""
+            """Slots, queries and counts of the cells of the condition."""
             stratum, slot = np.divmod(cells, n_slots)
             query, group = np.divmod(stratum, reference.n_groups)
             there = (place[query] >= 0) & groups[group]
@@ -457,7 +457,7 @@ class ResampledPooledPrecision:
 
 
 def _rungs(keys: TieKeys, scores: F64) -> tuple[I64, I64]:
-    """Return the first rung of each score, with their number behind; and the rung of each key, -1 for other scores."""
+    """Return the first rung of each score, then the number of rungs; and the rung of each key, -1 for other scores."""
     score = keys.scores[keys.tie_of_pooled]
     kept = np.flatnonzero(np.isin(score, scores))
     tie = np.searchsorted(scores, score[kept])
@@ -468,7 +468,7 @@ def _rungs(keys: TieKeys, scores: F64) -> tuple[I64, I64]:
 
 
 def _cells(rung: I64, query: I64, count: I64, n_rungs: int, n_queries: int) -> Cells:
-    """The cells with a count, from columns whose rows of equal rung and query are added up."""
+    """The cells with a count: rows of columns with equal rung and query are added."""
     key, number = np.unique(rung * n_queries + query, return_inverse=True)
     sums = np.bincount(number, count, len(key))
     there = sums > 0
