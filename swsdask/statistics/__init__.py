@@ -1,1 +1,1 @@
-"""Trials of a cell by alignment, and mergeable statistics counted over them: exact, associative, commutative."""
+"""Alignment, which makes the trials of a cell, and mergeable statistics of trials: exact, associative, commutative."""

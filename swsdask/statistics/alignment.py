@@ -1,4 +1,4 @@
-"""Trials of a cell, made from its detections, and the events that rankings are of.
+"""Trials of a cell, made from its detections, and the events of rankings.
 
 Virtual trials: every detection is a trial, and the occurrence it is mapped to, if any, makes it a target
 ---------------------------------------------------------------------------------------------------------
@@ -6,38 +6,38 @@ Independently for every (query, document, channel), a detection d and an occurre
 
     r.start - S <= mid(d) <= r.end + S        (both ends inclusive, S the tolerance, in whole ticks, doubled)
 
-and pairs are one to one. Objective "nist", as KWSEval and STDEval have it: maximise the sum over pairs of
+and pairs are one to one. Objective "nist", as in KWSEval and STDEval: maximise the sum over pairs of
 
     3 + 1e-6 sc(d) + 1e-8 tc(r, d)
     sc = (d.score - lo) / max(hi - lo, 1e-5)
     tc = (min(d.end, r.end) - max(d.start, r.start)) / max(r.end - r.start, 1e-5 s)
 
-(a pair counts 1 + 1e-6 sc + 1e-8 tc, where leaving both alone counts -2), so the number of pairs comes first. lo and hi
+(a pair counts 1 + 1e-6 sc + 1e-8 tc, leaving both unpaired counts -2), so the number of pairs comes first. lo and hi
 are the declared range of the run's scores, or else, by `score_scale`, that of the whole run (STDEval) or of all
 evaluated detections of this (query, document, channel) (KWSEval). Objective "score": as many pairs as possible, then
 the greatest sum of scores, which gives the most hits at every threshold at once. Decisions play no part.
 
-Weights are whole multiples of 2^-59, so equal sums are equal whatever the order of adding. Where several alignments are
-optimal, detections are walked in the order of mid-point, start, score from the highest (then YES before NO, then row),
-each is mapped if it can be, and then each mapped one gets the earliest occurrence that it can get. So the order of the
-rows never shows.
+Weights are whole multiples of 2^-59, so equal sums are equal in any order of addition. If several alignments are
+optimal, detections are visited in the order of mid-point, start, score from the highest (then YES before NO, then row),
+each is mapped if it can be, and then each mapped one gets the earliest occurrence that it can get. So the result does
+not depend on the order of the rows.
 
 QUIRK, under `compat = "kwseval"` and `"stdeval"`: the tools compute mid(d), r.start - S and r.end + S in seconds and
-double precision, so a detection exactly at the edge of the tolerance may fall on either side; to STDEval r.end is
+double precision, so a detection exactly at the edge of the tolerance may fall on either side; STDEval computes r.end as
 r.start + r.duration. By default the comparison is exact.
 
-Difference from the official tools: they settle equal alignments in orders of their own.
+Difference from the official tools: they break ties between alignments in other ways.
 
-The events that rankings are of
--------------------------------
-An event is what trials are of: an occurrence, a (query, segment) or a (query, document). Alignment maps at most one
-detection to an occurrence, so the other detections that may be paired with it are false alarms; of a segment or a
-document the best detection is the trial. For rankings `Reference.ranking.duplicates` can say otherwise:
+The events of rankings
+----------------------
+An event is the subject of a trial: an occurrence, a (query, segment) or a (query, document). Alignment maps at most one
+detection to an occurrence, so the other detections that may be paired with it are false alarms; for a segment or a
+document the best detection is the trial. For rankings `Reference.ranking.duplicates` can change this:
 
-- "ignore", of occurrences: a detection that is not mapped but may be paired with an occurrence is no event. (That
+- "ignore", for occurrences: a detection that is not mapped but may be paired with an occurrence is no event. (That
   occurrence has another: as many as possible are mapped.)
-- "false-positive", of segments and documents: every detection is an event. Of a target, the best one is the hit.
-- "first", of segments and documents: the event is the detection that the files of the run have first, whatever its
+- "false-positive", for segments and documents: every detection is an event. The best one of a target is the hit.
+- "first", for segments and documents: the event is the detection that comes first in the files of the run, whatever its
   score.
 """
 
@@ -102,12 +102,12 @@ class _OccurrenceGroups(NamedTuple):
 
 
 def _in_seconds(reference: Reference) -> bool:
-    """Whether mid-points are compared as NIST's tools do."""
+    """Whether mid-points are compared as in NIST's tools."""
     return reference.rule.arithmetic != "exact"
 
 
 def _edges(start: I64, end: I64, rule: AlignmentRule) -> tuple[F64, F64]:
-    """Starts less the tolerance and ends plus it, of times in ticks, in the unit of `kernels.align.mid_point`."""
+    """Starts minus and ends plus the tolerance, from times in ticks, in the unit of `kernels.align.mid_point`."""
     unit = 0.5 if rule.arithmetic == "exact" else TICKS_PER_SECOND
     begins: F64 = start / unit
     ends: F64 = begins + (end - start) / unit if rule.arithmetic == "stdeval" else end / unit
@@ -178,7 +178,7 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     if whole_range is not None:
         lowest[:], highest[:] = whole_range
     decision = np.zeros(len(d), np.int8) if d.decision is None else d.decision
-    # Of an evaluation's groups a cell has to do with a few neighbours.
+    # A cell concerns only a few neighbouring groups of the evaluation.
     first, last = (int(near_group.min()), int(near_group.max()) + 1) if len(near) else (0, 0)
     begins = groups.occurrence[first : last + 1]
     of, within = groups.occurrences, slice(begins[0], begins[-1])
@@ -223,10 +223,10 @@ def make_trials(
     """The trials of one system in one cell.
 
     `detections` has at least the columns that `trial_columns` names. Unaligned trials are the same in the same order,
-    without decisions and outcomes; there are none where the groups of trials depend on the alignment. Scores of trials
-    are never -0.0; those of `Trials.detections` may be, where the order of files counts. `scores` is the range of
-    scores of the whole run, `source` where the rows come from. Raises `InputError` for detections outside the evaluated
-    excerpts if the rule is to refuse them.
+    without decisions and outcomes; they do not exist if the groups of trials depend on the alignment. Scores of trials
+    are never -0.0; those of `Trials.detections` may be, if the order of files counts. `scores` is the range of scores
+    of the whole run, `source` the origin of the rows. Raises `InputError` for detections outside the evaluated excerpts
+    if the rule is to refuse them.
     """
     if reference.rule.arithmetic != "exact" and detections.inside is not None:
         inside = np.isin(detections.inside, INSIDE[reference.rule.arithmetic])
@@ -250,9 +250,9 @@ def _trials(detections: Detections, reference: Reference, scores: ScoreRange, *,
 
 
 def ranked_events(trials: Trials, reference: Reference) -> tuple[Trials, int]:
-    """The events that a cell's aligned trials become, as trials; how many detections are beside one of their event.
+    """The events of a cell's aligned trials, as trials; and the number of further detections of these events.
 
-    These are the detections that the rule leaves out, or makes false alarms. Columns that `trials` was made of, and
+    The rule leaves out further detections, or makes them false alarms. The columns that `trials` was made of, and
     `position` for "first", must have been read.
     """
     match reference.ranking.duplicates:
@@ -269,8 +269,8 @@ def ranked_events(trials: Trials, reference: Reference) -> tuple[Trials, int]:
 def judged_events(trials: Trials, reference: Reference) -> tuple[Trials, I64, I64]:
     """The events of a cell's aligned document trials, the rows of those that are judged, ascending, and their grades.
 
-    Of several detections of one judged document the one that is judged is the best, or the first where the rule says
-    so: that which would be the hit.
+    If there are several detections of a judged document, the judged event is the one that would be the hit: the best,
+    or the first if the rule says so.
     """
     judgments = reference.judgments
     if judgments is None:
@@ -335,7 +335,7 @@ def _aligned(trials: Trials) -> tuple[Detections, I64]:
 
 
 def _places(detections: Detections, reference: Reference) -> tuple[Places, I64]:
-    """The places of trials, and that of every detection, -1 where it does not count."""
+    """The places of trials, and the place of every detection, -1 if it does not count."""
     kind = segment_places if reference.rule.trials == "segment" else document_places
     places = kind(detections, reference, aligned=True)
     return places, evaluated_places(places, evaluated_rows(detections, reference, "detections"))

@@ -3,11 +3,11 @@
 A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those that no
 condition distinguishes. Trials come as stretches of rows that share their stratum.
 
-What a system did wrong is counted query by query: its highest false alarms, and which targets it found.
+The errors of a system are kept by query: its highest false alarms, and the targets that it found.
 
-MediaEval's tool sorts trials stably and never pools equal scores, and it adds numbers up one after the other: what it
-prints depends on the whole list in the order of the file. So a statistic is that list (`FileTrials`). It is for
-document trials, and made only where `Reference.file_order`.
+MediaEval's tool sorts trials with a stable sort, never pools equal scores, and adds numbers one after the other: its
+output depends on the whole list in the order of the file. So one statistic is that list (`FileTrials`). It is for
+document trials, and made only if `Reference.file_order` is set.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def strata_of(condition: Condition) -> Bool:
 
 @lru_cache(maxsize=2)
 def class_targets(reference: Reference) -> I64:
-    """N_act of a class's queries in every condition: int64 [n_conditions, n_classes], -1 where it holds none of them.
+    """N_act of a class's queries in every condition: int64 [n_conditions, n_classes], -1 if the condition has none.
 
-    Raises `ValueError` if a condition does distinguish strata of one class: it holds some of them only, or their
+    Raises `ValueError` if a condition distinguishes strata of one class: it contains only some of them, or their
     queries differ in N_act.
     """
     table = np.full((len(reference.conditions), reference.n_classes), -1, np.int64)
@@ -55,7 +55,7 @@ def class_targets(reference: Reference) -> I64:
 
 @lru_cache(maxsize=2)
 def class_layers(reference: Reference) -> tuple[I32, int]:
-    """The layer of every class, int32 [n_classes], and how many there are: classes of the same conditions share one."""
+    """The layer of every class, int32 [n_classes], and their number: classes of the same conditions share a layer."""
     presence = class_targets(reference) >= 0
     if reference.n_classes == 0:
         return np.empty(0, np.int32), 0
@@ -66,7 +66,7 @@ def class_layers(reference: Reference) -> tuple[I32, int]:
 
 
 def layers_of(reference: Reference, number: int) -> I32:
-    """The layers of the classes that condition `number` holds, ascending."""
+    """The layers of the classes of condition `number`, ascending."""
     layer, _ = class_layers(reference)
     return np.unique(layer[class_targets(reference)[number] >= 0])
 
@@ -75,7 +75,7 @@ def layers_of(reference: Reference, number: int) -> I32:
 class Stretches:
     """Rows bounds[i] .. bounds[i + 1] of `score` belong to `query` [i] and `group` [i].
 
-    A query may have several stretches: trials that are clustered by query merely make them long.
+    A query may have several stretches: grouping trials by query is not required, it only makes stretches longer.
     """
 
     bounds: I64
@@ -85,7 +85,7 @@ class Stretches:
 
 
 def trial_groups(trials: Trials, rows: I64) -> I16:
-    """The group of some trials; trials without the column are all of group 0."""
+    """The groups of some trials; without the column all trials are of group 0."""
     return np.zeros(len(rows), np.int16) if trials.group is None else trials.group[rows]
 
 
@@ -103,7 +103,7 @@ def _find_stretches(trials: Trials) -> Stretches:
 
 
 NO, YES, NONE = 0, 1, -1
-"""Places of the last axis of `Counts.mapped` and `Counts.unmapped`: the decision of the trials counted there."""
+"""Indices on the last axis of `Counts.mapped` and `Counts.unmapped`: the decision of the trials counted there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,15 +192,16 @@ class Counts:
 
 
 KEPT = 100
-"""The number of false alarms that are kept of a query."""
+"""The number of false alarms that are kept for a query."""
 
 
 @dataclass(frozen=True, eq=False)
 class HighestFalseAlarms(OfDetections):
     """The `KEPT` false alarms of each stratum with the highest scores: trials that are no target and not decided NO.
 
-    Equally long columns, by query and group of documents, then score from the highest, document, channel, start and
-    end; of these equal ones any. `document` is -1 for one that the evaluation does not know; times in ticks.
+    Equally long columns, sorted by query and group of documents, then score from the highest, document, channel, start
+    and end; the order of equal ones is arbitrary. `document` is -1 for a document that is not in the evaluation; times
+    in ticks.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -254,7 +255,7 @@ class HighestFalseAlarms(OfDetections):
 
 @dataclass(frozen=True, eq=False)
 class FoundTargets:
-    """The targets that a trial is mapped to which is not decided NO: their numbers, int64, ascending."""
+    """The numbers of targets that have a mapped trial not decided NO, int64, ascending."""
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
@@ -281,9 +282,9 @@ class FoundTargets:
 
 @dataclass(frozen=True, eq=False)
 class FileTrials(OfDetections):
-    """One system's given trials: equally long columns, ascending by `position`, which is where its files have them.
+    """One system's given trials: equally long columns, ascending by `position`, their place in its files.
 
-    `decision` is -1 where there is none, and a `score` may be -0.0.
+    `decision` is -1 if there is none, and a `score` may be -0.0.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -315,8 +316,8 @@ class FileTrials(OfDetections):
         return cls(**{name: column[order] for name, column in columns.items()})
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together. One column after the other, as they are large, and sorted only where the
-        parts are not already one after the other in the file.
+        """The trials of both parts together. Columns are merged one after the other, as they are large, and sorted only
+        if the parts overlap in the file.
         """
         parts = sorted((self, other), key=lambda part: part.position[:1].tolist())
         first, second = (part.position for part in parts)

@@ -1,8 +1,8 @@
 """Exact sums of logarithmic costs of scores that are used as log-likelihood ratios.
 
 Sums of floating-point numbers are kept without rounding, as wide integers, one per stratum, that merge in any order.
-So what non-targets cost is what all trials would cost as non-targets without what the hits among them would: trials are
-summed from their scores alone, and hits, which `Hits` has, are taken away.
+So the cost of non-targets is the cost of all trials as non-targets minus that of the hits among them: trials are summed
+from their scores alone, and hits, which `Hits` has, are subtracted.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ _LOWEST = 1074
 """The lowest bit of a float is worth 2^-1074."""
 
 _OUTGROWN = 4
-"""Digits from that of the lowest bit of the largest number on: 128 bits, 31 below it, 53 of it and 44 for the sum."""
+"""Digits above the lowest bit of the largest number: 128 bits, 31 below it, 53 of it and 44 for the sum."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactSums:
-    """Sums of numbers >= 0, one in each stratum, with all their bits.
+    """Exact sums of numbers >= 0, one for each stratum.
 
-    `digits` is uint32 [n_queries, n_groups, n_digits], the lowest first: a sum is that of digits[..., d] * 2^(32 *
-    (first + d) - 1074). The outermost digits are not 0 everywhere (without any `first` is 0), so equal sums have equal
-    arrays. The number inf counts as 2^1024: a sum with it is infinite, and finite again once it is taken away.
+    `digits` is uint32 [n_queries, n_groups, n_digits], the lowest first: a sum is the sum over d of digits[..., d] *
+    2^(32 * (first + d) - 1074). The outermost digits are not 0 everywhere (`first` is 0 if there are no digits), so
+    equal sums have equal arrays. The number inf counts as 2^1024: a sum with it is infinite, and finite again once it
+    is subtracted.
     """
 
     first: int
@@ -41,14 +42,14 @@ class ExactSums:
 
     @classmethod
     def of(cls, first: int, digits: I64) -> Self:
-        """From int64 digits, 0 .. 2^32 - 1, the outermost of which may be 0 everywhere."""
+        """Build from int64 digits, 0 .. 2^32 - 1, the outermost of which may be 0 everywhere."""
         used = np.flatnonzero(digits.any(axis=(0, 1)))
         begin, end = (int(used[0]), int(used[-1]) + 1) if len(used) else (-first, -first)
         return cls(first + begin, digits[..., begin:end].astype(np.uint32))
 
     @classmethod
     def carried(cls, first: int, digits: I64) -> Self:
-        """From int64 digits >= 0 of any size; the last one is 0 and takes what is carried."""
+        """Build from int64 digits >= 0 of any size; the last one is 0 and takes the carry."""
         for place in range(digits.shape[2] - 1):
             digits[..., place + 1] += digits[..., place] >> DIGIT
             digits[..., place] &= 2**DIGIT - 1
@@ -79,7 +80,7 @@ class ExactSums:
 
     @property
     def end(self) -> int:
-        """The number of the digit behind the last one."""
+        """The number of the digit after the last one."""
         return self.first + int(self.digits.shape[2])
 
     def _rounded(self, digits: I64) -> F64:
@@ -87,9 +88,9 @@ class ExactSums:
 
 
 def room(ends: F64) -> tuple[int, int]:
-    """The first digit, and how many, that sums of numbers between some `ends` need, all >= 0 and inf allowed.
+    """The first digit and the number of digits that sums of numbers between `ends` need, all >= 0 and inf allowed.
 
-    Numbers may lie beyond the ends by a rounding; none but 0 lies below the least if that is 0.
+    Numbers may lie beyond the ends by a rounding error; if the least end is 0, only 0 lies there.
     """
     if len(ends) == 0:
         return 0, 0
@@ -104,10 +105,10 @@ _TARGET, _NONTARGET = -1, 1
 
 @dataclass(frozen=True, eq=False)
 class Entropy:
-    """Sums over one system's given trials of what each costs as a non-target, in nats, by stratum.
+    """Sums over one system's given trials of their costs as non-targets, in nats, by stratum.
 
-    With eta = `Reference.prior_log_odds` it is softplus(s + eta) (2013 measures document, Eq. 37). Every cost is a
-    float64 (see `kernels.entropy`), its sum is exact.
+    With eta = `Reference.prior_log_odds` the cost is softplus(s + eta) (2013 measures document, Eq. 37). Every cost is
+    a float64 (see `kernels.entropy`), the sum is exact.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -150,7 +151,7 @@ class ClassCosts(NamedTuple):
 
     @classmethod
     def of(cls, entropy: Entropy, hits: Hits, prior_log_odds: float) -> Self:
-        """The costs of all trials and of the hits among them as those of both classes."""
+        """The costs of both classes, from those of all trials and the hits among them."""
         nothing = replace(entropy.costs, first=0, digits=entropy.costs.digits[..., :0])
         mapped = _Scores(np.arange(len(hits) + 1), _stratum(hits.query, hits.group, nothing), hits.score)
         return cls(
@@ -160,7 +161,7 @@ class ClassCosts(NamedTuple):
 
 
 class _Scores(NamedTuple):
-    """Stretches of scores: bounds[i] .. bounds[i + 1] of `score` are of `stratum` [i], its place in row-major order."""
+    """Stretches of scores: bounds[i] .. bounds[i + 1] of `score` are of `stratum` [i], an index in row-major order."""
 
     bounds: I64
     stratum: I32
@@ -172,7 +173,7 @@ def _stratum(query: I32, group: I16, sums: ExactSums) -> I32:
 
 
 def _added(sums: ExactSums, scores: _Scores, side: int, prior_log_odds: float, times: int = 1) -> ExactSums:
-    """The sums with the costs of some scores added, or taken away with `times` -1."""
+    """The sums with the costs of some scores added, or subtracted with `times` -1."""
     ends = np.array([scores.score.min(), scores.score.max()] if len(scores.score) else [])
     first, n_digits = room(softplus(side * (ends + prior_log_odds)))
     parts = [(first, first + n_digits)] if n_digits else []

@@ -1,9 +1,9 @@
-"""The ladder: how many trials lie between the scores at which a threshold can be best.
+"""The ladder: the number of trials between the scores at which a threshold can be best.
 
 Between the scores of two hits lie only false alarms, so TWV as a function of the threshold can peak only at the score
-of a hit. Hits are known from the first round; the second counts all trials against the rungs from their scores alone,
-and what is not a hit is a false alarm: no alignment and no sorting. The best threshold per query and rankings per
-query need the ladder of each query.
+of a hit. Hits are known from the first round; the second counts all trials between the rungs from their scores alone,
+and a trial that is not a hit is a false alarm: no alignment and no sorting. The best threshold per query and rankings
+per query need the ladder of each query.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Hits:
 class AllScores(Hits):
     """The multiset of one system's trials, hits and others, in the columns and the order of `Hits`.
 
-    Made only where `Reference.every_score`: NIST's tools look scores up in the list of all of them.
+    Made only if `Reference.every_score` is set: NIST's tools look scores up in the list of all scores.
     """
 
     aligned: ClassVar[bool] = False
@@ -82,7 +82,7 @@ class AllScores(Hits):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """None where the scores between those of hits need not be known."""
+        """None if the scores between those of hits need not be known."""
         return () if reference.every_score else None
 
     @classmethod
@@ -92,7 +92,7 @@ class AllScores(Hits):
 
 
 def distinct_scores(scores: F64) -> F64:
-    """The distinct ones of some scores, ascending. Scores that ascend already, as those of hits do, are soon sorted."""
+    """The distinct scores, ascending. Scores that already ascend, like those of hits, are sorted quickly."""
     ordered = np.sort(scores, kind="stable")
     return ordered[_changes(ordered)]
 
@@ -113,9 +113,9 @@ class ListedRungs:
 
     @classmethod
     def by_query(cls, query: I32 | I64, score: F64, n_queries: int) -> Self:
-        """The distinct ones of the scores of every query, ascending."""
+        """The distinct scores of every query, ascending."""
         order = np.argsort(score, kind="stable")
-        narrow = query.astype(np.uint16 if n_queries <= 1 << 16 else np.int64)[order]  # 16 bits are sorted by digits
+        narrow = query.astype(np.uint16 if n_queries <= 1 << 16 else np.int64)[order]  # NumPy sorts 16 bits by radix
         order = order[np.argsort(narrow, kind="stable")]
         new = _changes(query[order], score[order])
         kept = order[new]
@@ -140,11 +140,12 @@ class LadderPlan:
 class Ladder:
     """Trials of one system between rungs, over all queries.
 
-    `rungs` are ascending distinct scores with inf behind them: the scores of hits, `Reference.thresholds`, and the
-    lowest and highest score in each condition. Slot r holds the trials with rungs[r - 1] <= score < rungs[r].
+    `rungs` are ascending distinct scores, followed by inf: the scores of hits, `Reference.thresholds`, and the lowest
+    and highest score in each condition. Slot r holds the trials with rungs[r - 1] <= score < rungs[r].
     `counts` [len(classes), n_rungs] has a row for every class of strata (`Reference.class_of`) with trials, `classes`
-    int32, ascending; it is int32 where `n_trials`, their number, fits in one, else int64. `highest` float64 [n_layers,
-    n_rungs] is the highest score in a slot (-inf: none), for every layer of classes (`statistics.counts.class_layers`).
+    int32, ascending; it is int32 if the number of trials, `n_trials`, fits into int32, else int64. `highest` float64
+    [n_layers, n_rungs] is the highest score in a slot (-inf: none), for every layer of classes
+    (`statistics.counts.class_layers`).
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)
@@ -207,8 +208,8 @@ def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
 class AtBayes:
     """The number of trials of one system with a score >= the Bayes threshold, -`Reference.prior_log_odds`.
 
-    `counts` is int64 [n_queries, n_groups]. They are no rung of a ladder, for ladders are the same at any operating
-    point.
+    `counts` is int64 [n_queries, n_groups]. This threshold is no rung of a ladder, since ladders do not depend on the
+    operating point.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -246,10 +247,10 @@ class AtBayes:
 class QueryLadder:
     """Trials of one system between rungs, query by query.
 
-    The rungs of a query are ascending distinct scores with inf behind them: of its hits, its highest score in each
-    group of documents, and `Reference.thresholds`. Those of query q are rungs[offsets[q] : offsets[q + 1]], and
-    `counts` int64 [len(rungs), n_groups] holds in the same rows its trials with a score >= the rung before (none: any)
-    and < this one.
+    The rungs of a query are ascending distinct scores, followed by inf: the scores of its hits, its highest score in
+    each group of documents, and `Reference.thresholds`. Those of query q are rungs[offsets[q] : offsets[q + 1]], and
+    `counts` int64 [len(rungs), n_groups] has in the same rows the number of its trials with a score >= the previous
+    rung (if any) and < this one.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)

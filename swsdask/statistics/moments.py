@@ -1,18 +1,18 @@
-"""Moments of scores in narrow bins: any sum of a smooth function of scores follows.
+"""Moments of scores in narrow bins, which determine any sum of a smooth function of scores.
 
 Scores in bins that widen with their distance from a centre, and the points that represent a bin in a sum
 ---------------------------------------------------------------------------------------------------------
-Of what is in a bin its moments are kept. Points that represent it follow from them by Gauss quadrature: three points
-with the moments up to the fifth that a bin's scores have (two, or one, where the scores are no more than that) lie
-among the scores and have weights >= 0 (Golub and Welsch 1969). So a sum over the points of weight * f(score) is that of
-a sum over scores, for any smooth f; it is convex where that is; it is exact for straight lines, and for bins of one
-distinct score.
+The moments of the scores in a bin are kept. Gauss quadrature gives points that represent the bin: three points with the
+same moments as the scores, up to the fifth (two points or one if there are no more scores). They lie among the scores
+and have weights >= 0 (Golub and Welsch 1969). So a sum over the points of weight * f(score) replaces the sum over
+scores, for any smooth f; it is convex where that is; it is exact for straight lines, and for bins of one distinct
+score.
 
 Moments of the scores of non-targets
 ------------------------------------
-Bins widen with the distance from a centre. A few points of each bin have the same moments, and the
-sum of a function over these points is its sum over the scores, up to what the function's sixth derivative makes of a
-bin's width. Where hits and other trials overlap in bins that are too coarse, a second round narrows them.
+Bins widen with the distance from a centre. A few points of each bin have the same moments, and the sum of a function
+over these points is its sum over the scores, up to an error of the function's sixth derivative over the bin's width. If
+hits and other trials overlap in bins that are too coarse, a second round uses narrower bins.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class LayeredScores:
 class Bins:
     """The number of scores in a bin, and the sums of the powers of their positions in it, layer by layer.
 
-    Every binade of |z| + 1 has 1024 equal bins on either side of the centre: a bin is a thousandth as wide as it is far
-    from the centre, or as the unit. Bin 0 begins at the centre, and bins ascend with the score. u in [-1, 1) is the
-    position in a bin, ascending with |z|.
+    Every binade of |z| + 1 has 1024 equal bins on either side of the centre: the width of a bin is about a thousandth
+    of its distance from the centre, or of the unit. Bin 0 begins at the centre, and bins ascend with the score. u in
+    [-1, 1) is the position in a bin, ascending with |z|.
 
     `key` is int64, ascending: layer * 2^22 + 2^21 + bin, of bins with scores. `sums` is int64 [n_bins, 8]: the number
-    of scores; u as two integers, 2^20 times it rounded down and 2^41 times what is left; u^2 as two, 2^28 times it and
-    2^56 times what is left; u^3, u^4, u^5, 2^29 times each. All but the first are rounded to the nearest, score by
-    score, so sums do not depend on their order; they hold 2^33 scores in one bin.
+    of scores; u as two integers, 2^20 times it rounded down and 2^41 times the rest; u^2 as two, 2^28 times it and
+    2^56 times the rest; u^3, u^4, u^5, 2^29 times each. All but the first are rounded to the nearest, score by score,
+    so sums do not depend on their order; they can hold 2^33 scores in one bin.
     """
 
     key: I64
@@ -72,7 +72,7 @@ class Bins:
 
     @classmethod
     def of(cls, zoom: Zoom, scores: LayeredScores, without: LayeredScores, n_layers: int) -> Self:
-        """The bins of some scores, `without` those that are among them but do not count."""
+        """The bins of some scores; `without` are scores among them that do not count."""
         there = np.zeros(n_layers + 1, np.bool_)
         there[scores.layer] = True
         there[-1] = False
@@ -107,7 +107,7 @@ class Bins:
         return reduce(type(self).merge, parts, self.none())
 
     def weighed(self, layers: I64, times: I64) -> Self:
-        """Every bin so many times and in another layer, int64 [n_bins] both."""
+        """Multiply every bin by `times` and move it to a layer of `layers`, int64 [n_bins] both."""
         kept = np.flatnonzero(times)
         if not len(kept):
             return self.none()
@@ -123,7 +123,7 @@ class Bins:
         return cls(np.empty(0, np.int64), np.empty((0, SUMS), np.int64))
 
     def raised(self, layers: int) -> Self:
-        """Return the same bins so many layers higher."""
+        """Return the same bins, `layers` layers higher."""
         return type(self)(self.key + layers * _SPAN, self.sums)
 
     @property
@@ -138,23 +138,23 @@ class Bins:
 
 
 class WeighedBins:
-    """Bins of many layers, to be pooled with one weight of the layers after the other."""
+    """Bins of many layers, to be pooled with several weightings of the layers, one after the other."""
 
     def __init__(self, bins: Bins, weight_of: I64) -> None:
-        """`weight_of` says for every bin which of the weights is its own."""
+        """`weight_of` is the index of the weight of every bin."""
         order = np.argsort(bins.key % _SPAN, kind="stable")
         self._weight_of = weight_of[order]
         self._sums = np.ascontiguousarray(bins.sums[order].T)
         self._key, self._first = np.unique((bins.key % _SPAN)[order], return_index=True)
 
     def nodes(self) -> tuple[F64, F64, I64]:
-        """The points of every bin: positions z and weights > 0, float64 [n], and which of the weights is their own."""
+        """The points of every bin: positions z and weights > 0, float64 [n], and the index of their weight."""
         number = np.repeat(self._key, np.diff(np.append(self._first, len(self._weight_of)))) - _SPAN // 2
         z, weight, row = nodes(number, np.ascontiguousarray(self._sums.T))
         return z, weight, self._weight_of[row]
 
     def pooled(self, weights: I64) -> Bins:
-        """All layers as one, layer 0, every score as often as its weight says."""
+        """All layers as one, layer 0, every score multiplied by its weight."""
         if not len(self._key):
             return Bins.none()
         sums = np.add.reduceat(self._sums * weights[self._weight_of], self._first, axis=1)
@@ -183,7 +183,7 @@ def quadrature(bins: Bins, zoom: Zoom) -> WeightedScores:
 
 
 _FINE_ENOUGH = 32.0
-"""Units, or distances of the median hit from 0, per spread of the hits up to which bins about 0 are fine."""
+"""Bins about 0 are fine enough if 1 + |median hit| is at most this many times the spread of the hits."""
 
 _SPREADS = 2.0**-900, 2.0**900
 
@@ -224,7 +224,7 @@ class Moments:
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
     def points(self, layers: I32) -> WeightedScores:
-        """The trials of some layers as weighted points: computed once, for overlaps and fits need the same."""
+        """The trials of some layers as weighted points; computed once, since overlaps and fits need the same."""
         key = layers.tobytes()
         if key not in self._points:
             self._points[key] = quadrature(self.bins.pooled(layers), self.zoom)
@@ -250,7 +250,7 @@ class ZoomedMoments:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> Zoom | None:
-        """Return the centre and the unit of the bins; None where bins about 0 are fine enough, or nothing was hit."""
+        """Return the centre and the unit of the bins; None if bins about 0 are fine enough, or there are no hits."""
         hits: Hits = found[Hits]
         score = hits.score[(_layer_of(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
         if len(score) == 0:
@@ -276,7 +276,7 @@ _NOTHING = LayeredScores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(
 
 
 def nontarget_points(found: Found, reference: Reference, number: int) -> WeightedScores:
-    """The given non-target trials of condition `number` as weighted points, from the finest moments that were found.
+    """The given non-target trials of condition `number` as weighted points, from the finest moments in `found`.
 
     `found` has `Moments`, or `Hits` and `ZoomedMoments`.
     """
@@ -309,9 +309,9 @@ def _layer_of(query: I32, group: I16, reference: Reference) -> I32:
 
 
 def _spread(score: F64, centre: float) -> float:
-    """Twice the median distance of some scores from `centre`, their median; or the least distance, where that is 0.
+    """Twice the median distance of some scores from `centre`, their median; or the least distance, if that is 0.
 
-    Equal scores have no spread, and anything may be close to them: then it is next to nothing.
+    Equal scores have no spread, and other trials may be arbitrarily close to them: then the spread is tiny.
     """
     away = np.abs(score / 2 - centre / 2)
     middle = len(away) // 2
@@ -331,7 +331,7 @@ class Overlap:
     Only for a system that has, in some condition with targets, no hit clearly below the highest of the other trials, or
     none clearly above the lowest.
 
-    `rungs` are ascending distinct scores with inf behind them: the lowest and the highest hit in each condition, the
+    `rungs` are ascending distinct scores, followed by inf: the lowest and the highest hit in each condition, the
     lowest score of the run, `Reference.thresholds`, and the next float above each of these. Slot r holds the trials
     with rungs[r - 1] <= score < rungs[r], so those at one of these scores have a slot of their own. `counts` is int64
     [n_layers, n_rungs], by layer of classes (`statistics.counts.class_layers`).
@@ -345,7 +345,7 @@ class Overlap:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> F64 | None:
-        """The rungs; None where hits and others clearly overlap."""
+        """The rungs; None if hits and others clearly overlap."""
         hits: Hits = found[Hits]
         marked = [*reference.thresholds, float(found[Counts].lowest.min(initial=np.inf))]
         clear = True
@@ -379,7 +379,7 @@ class Overlap:
 
 
 def _overlap(hit: F64, other: F64) -> bool:
-    """Whether some of the hits, ascending scores, clearly lie below some others, and some above."""
+    """Whether some hits (ascending scores) lie clearly below some other trials, and some clearly above."""
     if len(hit) == 0 or len(other) == 0:
         return False
     lowest, highest = float(other.min()), float(other.max())

@@ -1,12 +1,12 @@
-"""Replay points that earn something of an onset, and their ranks: what GAP is made of.
+"""Replay points that earn something from an onset, and their ranks: the input of GAP.
 
-A point is where the detection of a trial starts, an onset where an evaluated occurrence starts; channels play no part.
+A point is the start of a trial's detection, an onset the start of an evaluated occurrence; channels play no part.
 Points of a query are ranked by score from the highest, equal scores by the document's id (unknown documents last), then
 by start. A point earns the penalty function's value at its distance from the nearest unused onset of its query and
-document; if that is more than nothing, the onset is used.
+document; if that is more than 0, the onset is used.
 
 A (query, document) lies in one cell, so the points that use its onsets are known there: at most as many as there are
-onsets. All other points only matter in so far as they rank before these, and are counted, once these are known.
+onsets. Other points matter only if they rank before these, and are counted in the round after these are known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS = ("document", "start")
 class Onsets(OfDetections):
     """The points of one system that use an onset: equally long columns, by query, then in rank order.
 
-    `group` is that of the document, `place` its place by id; `start` in ticks; `earned` float64, above 0, at most 1.
+    `group` is the document's group, `place` its place by id; `start` in ticks; `earned` float64, above 0, at most 1.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -95,18 +95,18 @@ class Onsets(OfDetections):
         return DrawnOnsets(**columns, copies=times[self.group])
 
     def offsets(self, n_queries: int) -> I64:
-        """The points of query q are those from offsets[q] to offsets[q + 1]: int64 [n_queries + 1]."""
+        """The points of query q are offsets[q] .. offsets[q + 1]: int64 [n_queries + 1]."""
         return np.searchsorted(self.query, np.arange(n_queries + 1))
 
     def _ranked(self) -> Self:
-        """Sort the points. Points that agree in query, score, place and start are of one cell, and keep their order."""
+        """Sort the points. Points with equal query, score, place and start are of one cell, and keep their order."""
         order = in_rank_order(self.query, self.score, self.place, self.start)
         return type(self)(*(column[order] for column in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnOnsets(Onsets):
-    """The points of documents that were drawn: each counts so many times; equal points follow each other."""
+    """The points of drawn documents: each counts as often as its document was drawn; equal points follow each other."""
 
     copies: I64
 
@@ -120,8 +120,8 @@ class DrawnOnsets(Onsets):
 class PointsBefore(OfDetections):
     """The number of points of one system that rank before those of `Onsets`.
 
-    `counts` int64 [len(Onsets), n_groups], by group of documents: of its query's points, those that rank before this
-    one, but not before the one of `Onsets` in front of it.
+    `counts` int64 [len(Onsets), n_groups], by group of documents: the points of the query that rank before a point of
+    `Onsets`, but not before the previous one.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Onsets,)
@@ -132,7 +132,7 @@ class PointsBefore(OfDetections):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> Onsets | None:
-        """The points that use an onset; None where there are none."""
+        """The points that use an onset; None if there are none."""
         onsets: Onsets = found[Onsets]
         return onsets if len(onsets) else None
 
@@ -175,7 +175,7 @@ def onset_counts(reference: Reference) -> I64:
 
 
 class _OnsetGroups(NamedTuple):
-    """The onsets by group: a (query, document) that has any. See `kernels.onsets.near_onsets`; `time` in ticks."""
+    """The onsets by group: a (query, document) with onsets. See `kernels.onsets.near_onsets`; `time` in ticks."""
 
     of_query: I64
     document: I32
@@ -198,7 +198,7 @@ def _onsets(reference: Reference) -> _OnsetGroups:
 
 @lru_cache(maxsize=2)
 def _places(reference: Reference) -> I32:
-    """The place of every document by its id, int32 [n_documents + 1]; the last is -1, of the unknown ones."""
+    """The place of every document by its id, int32 [n_documents + 1]; the last is -1, for unknown documents."""
     order = np.argsort(np.array(reference.document_ids, object), kind="stable")
     places = np.full(len(order) + 1, -1, np.int32)
     places[order] = np.arange(len(order))
@@ -211,7 +211,7 @@ def _stepped(time: I32, step: int) -> I64:
 
 
 def _points(trials: Trials) -> tuple[I32, I32]:
-    """The document and the start of the detection of every trial."""
+    """The document and the start of every trial's detection."""
     of: Detections | None = trials.detections
     if of is None or of.document is None or of.start is None:
         raise ValueError("replay points need documents and starts of detections")

@@ -1,22 +1,22 @@
-"""Trials of places, segments or documents: the best detection represents all that fall into one.
+"""Trials of places, which are segments or documents: the best detection represents all detections in a place.
 
 Document trials: a trial is a (query, document), as in MediaEval's SWS 2011 and QUESST 2014 and 2015. A document is a
-target of a query iff it holds an evaluated occurrence of it, on any channel; where a detection lies in the document
-does not matter. The best detection over all channels speaks for the trial. What lies in documents that the ECF does not
-have is no trial.
+target of a query iff it contains an evaluated occurrence of the query, on any channel; the time of a detection in the
+document does not matter. The best detection over all channels represents the trial. Detections in documents that are
+not in the ECF are no trials.
 
-QUIRK, under `compat = "mediaeval"`: its tool never looks at times and channels, so that no detection and no occurrence
-lies outside the excerpts; how it finds occurrences: `archive.occurrences`.
+QUIRK, under `compat = "mediaeval"`: its tool ignores times and channels, so that no detection and no occurrence lies
+outside the excerpts; `archive.occurrences` describes how it finds occurrences.
 
 The rule `outside` decides about detections that do not lie inside an evaluated excerpt: "drop" makes no trials of them
-and counts them (KWSEval drops them silently), "false_alarm" leaves them ordinary detections, aligned like the rest
-(STDEval without its -E option: false alarms where they match nothing), "error" refuses them.
+and counts them (KWSEval drops them silently), "false_alarm" treats them as ordinary detections, aligned like the rest
+(STDEval without its -E option: false alarms if they match nothing), "error" refuses them.
 
 QUIRK, under `compat = "kwseval"`: a detection that ends exactly at the end of an excerpt is outside if begin +
 duration in double precision is greater. STDEval -E (`compat = "stdeval"` with `outside = "drop"`) adds up the end of
 the excerpt in double precision as well. Both tools read begin and duration as doubles and add them, so that 0.1 + 0.2
-lies behind an end at 0.3: the column `inside` of a detection and `middle_noise` say on which side of the exact time the
-tools' own is.
+lies after an end at 0.3: the column `inside` of a detection and `middle_noise` say on which side of the exact time the
+tools' result lies.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from swsdask.model.units import TICKS_PER_SECOND, seconds
 
 
 def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> I16 | None:
-    """The group of the document (-1: unknown) in each of the rows, or None where no condition distinguishes
+    """The group of the document (-1: unknown) in each of the rows, or None if no condition distinguishes
     documents.
     """
     if reference.n_groups == 1:
@@ -52,7 +52,7 @@ OUTSIDE = "outside"
 def evaluated_rows(detections: Detections, reference: Reference, source: str) -> I64 | None:
     """The rows that are evaluated, ascending int64; None: all of them.
 
-    Raises `InputError` if the rule is "error" and a detection lies outside; `source` says where the rows come from.
+    Raises `InputError` if the rule is "error" and a detection lies outside; `source` is the origin of the rows.
     """
     if reference.rule.outside == "false_alarm":
         return None
@@ -68,7 +68,7 @@ def evaluated_rows(detections: Detections, reference: Reference, source: str) ->
 
 
 def dropped_outside(detections: Detections, rows: I64 | None) -> dict[str, int]:
-    """The count for `Trials.dropped`; no entry without a row that was dropped."""
+    """The count for `Trials.dropped`; empty if no row was dropped."""
     return {} if rows is None else {OUTSIDE: len(detections) - len(rows)}
 
 
@@ -96,8 +96,9 @@ Scalar = TypeVar("Scalar", np.int8, np.int32)
 class Places:
     """The documents or segments that are the trials of a query, numbered from 0.
 
-    `of_detection` is the number of the place that each detection lies in, -1 where it lies in none, which `otherwise`
-    names in `Trials.dropped`. `targets` are the target trials, sorted pairs (query, place); None for unaligned trials.
+    `of_detection` is the number of the place that each detection lies in, -1 if it lies in none; `otherwise` is the
+    reason for these in `Trials.dropped`. `targets` are the target trials, sorted pairs (query, place); None for
+    unaligned trials.
     """
 
     of_detection: I64
@@ -113,11 +114,11 @@ def distinct_pairs(query: I32, place: I32 | I64) -> tuple[I32, I64]:
 
 
 def best_trials(detections: Detections, reference: Reference, places: Places, evaluated: I64 | None) -> Trials:
-    """Make one trial per (query, place) with an evaluated detection, by query as the rows have it, then by place.
+    """Make one trial per (query, place) with an evaluated detection, queries in the order of the rows, then by place.
 
-    A trial has the score and decision of its best detection; of equal scores that is the one with the earlier start,
-    then the longer, then on the lower channel, then YES before NO, then the earlier row. An unaligned trial's `row` is
-    that of any detection with the best score. `evaluated` are the rows that count; None: all.
+    A trial has the score and decision of its best detection; among equal scores that is the one with the earlier start,
+    then the longer, then the one on the lower channel, then YES before NO, then the earlier row. An unaligned trial's
+    `row` is that of any detection with the best score. `evaluated` are the rows that count; None: all.
     """
     return trials_of_highest(detections.score, detections, reference, places, evaluated)
 
@@ -168,7 +169,7 @@ def hits(query: I32, place: I32 | I64, targets: tuple[I32, I64], n_queries: int,
 
 
 def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
-    """The place of every detection, -1 also where it does not count."""
+    """The place of every detection, -1 also if it does not count."""
     if evaluated is None:
         return places.of_detection
     place = np.full(len(places.of_detection), -1, np.int64)
@@ -188,7 +189,7 @@ def middle_noise(start: I32, duration: I32) -> I64:
 
 
 def document_targets(query: I32, document: I32) -> tuple[I32, I64]:
-    """The target trials: (query, document), each pair once, sorted: the document holds an occurrence of the query.
+    """The target trials: distinct pairs (query, document), sorted, where the document contains the query.
 
     `query` and `document` are columns of the evaluated occurrences, in any order.
     """
@@ -196,7 +197,7 @@ def document_targets(query: I32, document: I32) -> tuple[I32, I64]:
 
 
 def document_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
-    """Make one trial per (query, document) that has a detection, by query as the rows have it, then by document."""
+    """Make one trial per (query, document) with a detection, queries in the order of the rows, then by document."""
     evaluated = evaluated_rows(detections, reference, source)
     if evaluated is None and pairs_ascend(detections.query, _document(detections), _n_evaluated(reference)):
         return _every_row(detections, reference, aligned=aligned)
@@ -204,7 +205,7 @@ def document_trials(detections: Detections, reference: Reference, *, aligned: bo
 
 
 def _every_row(detections: Detections, reference: Reference, *, aligned: bool) -> Trials:
-    """The trials where every row is one, and the rows are in order."""
+    """The trials if every row is one, in the order of the rows."""
     query, document = detections.query, _document(detections)
     n_evaluated, n_queries = _n_evaluated(reference), reference.n_queries
     hit, occurrence = hits(query, document, _targets(reference), n_queries, n_evaluated) if aligned else (None, None)

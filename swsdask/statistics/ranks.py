@@ -1,19 +1,19 @@
-"""Ranks of relevant trials: how many trials lie between the hits of a ranking, how many tie with one, in which order.
+"""Ranks of relevant trials: the number of trials between the hits of a ranking, those that tie with a hit, their order.
 
-Hits are known from the first round; precision changes for the better at hits only, so the second round counts all
-trials between the scores of hits, of each query and of all. Equal scores are counted apart as well, since what a tie is
-worth is a convention. Where rankings have a floor, scores below it are raised to it, and where they compare in single
-precision, scores are rounded to the nearest (half to even; those beyond its range count as its largest), before
-anything is counted. Where they are compared as texts, numbers that have the order of the texts take their place.
+Hits are known from the first round; precision rises at hits only, so the second round counts all trials between the
+scores of hits, of each query and of all. Equal scores are also counted separately, since the treatment of ties is a
+convention. Before counting, scores below the floor of the rankings are raised to it. If rankings compare in single
+precision, scores are rounded to the nearest (half to even; those beyond its range count as its largest). If they are
+compared as texts, they are replaced by numbers with the same order.
 
-Where the events of rankings (`statistics.alignment`) are not the evaluation's own trials, the same is counted of
-events; elsewhere that is not needed, and nothing is paid for it.
+If the events of rankings (`statistics.alignment`) are not the evaluation's own trials, the same is counted for events;
+otherwise this costs nothing.
 
-Where a rule orders equal scores, by document or as in the run, only the false alarms in front of hits matter, and only
-those of a hit's own score are not counted already. So the first round takes the places of hits among equal scores, the
-second counts false alarms between these. Trials here are the events of rankings. The place of one is that of its
-document, then that of its start; or that of its best detection in the run's files. Of equal places targets come first.
-In the ranking of all queries equal places are ordered by query.
+If a rule orders equal scores, by document or as in the run, only the false alarms before hits matter, and of these only
+those with a hit's own score are not yet counted. So the first round takes the places of hits among equal scores, the
+second counts false alarms between these. Trials here are the events of rankings. The place of a trial is that of its
+document, then that of its start; or that of its best detection in the run's files. Among equal places targets come
+first. In the ranking of all queries equal places are ordered by query.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def pooled_rungs(hits: Hits, reference: Reference) -> ListedRungs:
 class _Ranked:
     """Trials of one system between rungs.
 
-    The rungs of a ranking are the ascending distinct scores of its hits with inf behind them; `counts` int64
-    [len(rungs), n_lines] holds in the same rows its trials with a score >= the rung before (none: any) and < this one,
-    `tied` its trials with exactly this score.
+    The rungs of a ranking are the ascending distinct scores of its hits, followed by inf; `counts` int64
+    [len(rungs), n_lines] has in the same rows the number of its trials with a score >= the previous rung (if any) and
+    < this one, `tied` its trials with exactly this score.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Hits,)
@@ -88,11 +88,11 @@ class _Ranked:
 
 
 class QueryRanks(_Ranked):
-    """The ranking of every query on its own; a line for every group of documents."""
+    """The ranking of every query; a line for every group of documents."""
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of every query of a system; None where rankings have events of their own."""
+        """The rungs of every query of a system; None if rankings have events of their own."""
         return query_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
@@ -114,7 +114,7 @@ class PooledRanks(_Ranked):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of a system; None where rankings have events of their own."""
+        """The rungs of a system; None if rankings have events of their own."""
         return pooled_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
@@ -139,7 +139,7 @@ def _counted(
 
 
 class OfEvents(OfDetections):
-    """A statistic of events: it needs outcomes, and the order in the run's files where that makes events."""
+    """A statistic of events: it needs outcomes, and the order in the run's files if events depend on it."""
 
     aligned: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ()
@@ -147,13 +147,13 @@ class OfEvents(OfDetections):
 
     @classmethod
     def columns_for(cls, reference: Reference) -> tuple[str, ...]:
-        """With the order in the run's files where it counts."""
+        """With the order in the run's files if it counts."""
         return (*cls.columns, "position") if reference.ranking.duplicates == "first" else cls.columns
 
 
 @dataclass(frozen=True, eq=False)
 class EventHits(OfEvents):
-    """The hits among one system's events; `further` counts the detections beside one of their event."""
+    """The hits among one system's events; `further` counts the other detections of events."""
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()
 
@@ -162,7 +162,7 @@ class EventHits(OfEvents):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """None where events are the evaluation's own trials."""
+        """None if events are the evaluation's own trials."""
         return None if reference.ranking.duplicates is None else ()
 
     @classmethod
@@ -187,7 +187,7 @@ class EventQueryRanks(OfEvents, QueryRanks):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of every query of a system; None where events are the evaluation's own trials."""
+        """The rungs of every query of a system; None if events are the evaluation's own trials."""
         return query_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
@@ -203,7 +203,7 @@ class EventPooledRanks(OfEvents, PooledRanks):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of a system; None where events are the evaluation's own trials."""
+        """The rungs of a system; None if events are the evaluation's own trials."""
         return pooled_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
@@ -219,7 +219,7 @@ class OfPlaces(OfEvents):
 
     @classmethod
     def columns_for(cls, reference: Reference) -> tuple[str, ...]:
-        """With the order in the run's files where it counts."""
+        """With the order in the run's files if it counts."""
         columns = super().columns_for(reference)
         return (*columns, "position") if reference.ranking.order == "input" else columns
 
@@ -237,12 +237,12 @@ class HitPlaces(OfPlaces):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """None where no rule orders equal scores."""
+        """None if no rule orders equal scores."""
         return None if reference.ranking.order is None else ()
 
     @classmethod
     def chosen(cls, trials: Trials, reference: Reference) -> tuple[Trials, I64, tuple[I64, ...]]:
-        """The events of one aligned cell, the rows of those that are placed, and further columns of these."""
+        """The events of one aligned cell, the rows of the placed ones, and further columns of these."""
         events, _ = ranked_events(trials, reference)
         if events.hit is None:
             raise ValueError("hits need aligned trials")
@@ -287,7 +287,7 @@ class TieKeys:
     """The positions of hits among trials of equal score, as sorted distinct integers: of one query, and of all.
 
     `scores` are the distinct scores of hits, `places` their distinct places, `points` the distinct (place, query).
-    A key is (tie, point), a tie being a score or, in `own`, a (query, score): `own_ties`.
+    A key is (tie, point); a tie is a score or, in `own`, a (query, score): `own_ties`.
     """
 
     scores: F64
@@ -331,7 +331,7 @@ class TieKeys:
         return np.searchsorted(self.own, self._keys(tie, place, query))
 
     def in_front(self, score: F64, place: I64, query: I32) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
-        """Return (rows, the first key behind each) of the false alarms that have one; in `own`, and in `pooled`."""
+        """Return (rows, first key after each) for the false alarms before some key; in `own`, and in `pooled`."""
         at = np.minimum(np.searchsorted(self.scores, score), max(len(self.scores) - 1, 0))
         tied = np.flatnonzero(self.scores[at] == score) if len(self.scores) else np.empty(0, np.int64)
         at, place, query = at[tied], place[tied], query[tied]
@@ -358,7 +358,7 @@ class TieKeys:
         return ties
 
     def _point(self, place: I64, query: I32) -> I64:
-        """(place, query) as one integer, in order; a place that no hit has is in front of the next that one has."""
+        """(place, query) as one integer, in order; a place without a hit comes before the next place with one."""
         at = np.searchsorted(self.places, place)
         exact = np.append(self.places, -1)[at] == place
         points: I64 = (2 * at + exact) * self.n_queries + np.where(exact, query, 0)
@@ -369,8 +369,8 @@ class TieKeys:
 class TiedRanks(OfPlaces):
     """False alarms of one system between hits of equal score.
 
-    `own` int64 [n_own_keys, n_groups] counts those in front of each own key of `keys` and behind the one before it of
-    the same query and score; `pooled` int64 [n_pooled_keys, n_layers] the same of all queries, by layer of classes.
+    `own` int64 [n_own_keys, n_groups] counts those before each own key of `keys` and after the previous key of the same
+    query and score; `pooled` int64 [n_pooled_keys, n_layers] the same for all queries, by layer of classes.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)
@@ -382,7 +382,7 @@ class TiedRanks(OfPlaces):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> TieKeys | None:
-        """The keys of a system's hits; None where no rule orders equal scores."""
+        """The keys of a system's hits; None if no rule orders equal scores."""
         if reference.ranking.order is None or cls.placed not in found:
             return None
         return TieKeys.of(found[cls.placed], reference.n_queries)
@@ -407,7 +407,7 @@ class TiedRanks(OfPlaces):
     def drawn(self, times: I64) -> Self:
         """The false alarms of a resample, see `Drawable.drawn`.
 
-        Those of all queries do not keep documents apart: there is no layer of them (`StratumTies` has them).
+        Those of all queries are omitted: their layers do not separate documents (`StratumTies` has them).
         """
         return type(self)(self.keys, (self.own @ times)[:, np.newaxis], self.pooled[:, :0])
 
@@ -416,16 +416,15 @@ class TiedRanks(OfPlaces):
 class JudgedTrials(HitPlaces):
     """The judged trials of one system with their places, sorted by (score, place, query, group, grade).
 
-    Together with what `JudgedRanks` and `JudgedTies` count around them, they say the rank and the grade of every judged
-    trial in the ranking of its query, from which all measures of judged documents follow, whatever grade they take for
-    relevant.
+    Together with the counts of `JudgedRanks` and `JudgedTies`, they give the rank and the grade of every judged trial
+    in the ranking of its query. All measures of judged documents follow from these, at any relevant grade.
     """
 
     grade: I64
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """None where no documents were judged."""
+        """None if no documents were judged."""
         return None if reference.judgments is None else ()
 
     @classmethod
@@ -442,7 +441,7 @@ class JudgedRanks(EventQueryRanks):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of every query; None where no documents were judged."""
+        """The rungs of every query; None if no documents were judged."""
         return query_rungs(found[JudgedTrials], reference) if JudgedTrials in found else None
 
 
@@ -454,9 +453,9 @@ class JudgedTies(TiedRanks):
 
 
 def _places(trials: Trials, rows: I64, reference: Reference) -> I64:
-    """Return the order among equal scores: the place of some trials, not negative, distinct for distinct rows.
+    """Return the order among equal scores: the places of trials, not negative, distinct for distinct rows.
 
-    0 for all where no rule orders them.
+    0 for all if no rule orders them.
     """
     if reference.ranking.order is None:
         return np.zeros(len(rows), np.int64)
@@ -474,7 +473,7 @@ def _places(trials: Trials, rows: I64, reference: Reference) -> I64:
 
 @lru_cache(maxsize=2)
 def _document_places(reference: Reference) -> I64:
-    """The place of every document by its id, int64 [n_documents + 1]; the last is that of unknown ones, of id ""."""
+    """The place of every document by its id, int64 [n_documents + 1]; the last is that of unknown documents, id ""."""
     ids = np.array([*reference.document_ids, ""], object)
     order = np.argsort(ids, kind="stable")
     if reference.ranking.order == "document-descending":

@@ -1,7 +1,7 @@
-"""Statistics for resampling queries: counts and moments of trials by stratum, where measures need sums over them.
+"""Statistics for resampling queries: counts and moments of trials by stratum, where other statistics have only sums.
 
-A replicate weighs the queries, so what other statistics add up over queries is kept apart here. A cell is a stratum and
-a slot or bin that holds trials of it.
+A replicate weights the queries, so what other statistics add over queries is kept by query here. A cell is a stratum
+and a slot or bin with trials of it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class StratumLadder:
     """Trials of one system between rungs, stratum by stratum.
 
     `rungs` are those of `Ladder`, and the highest score of every stratum. A cell is a stratum and a slot:
-    (query * n_groups + group) * len(rungs) + slot. `cells` int64, ascending, are those that have trials, and `counts`
-    int64 says how many.
+    (query * n_groups + group) * len(rungs) + slot. `cells` int64, ascending, are the cells with trials, and `counts`
+    int64 the numbers of trials.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits)
@@ -55,7 +55,7 @@ class StratumLadder:
 
     @classmethod
     def compared(cls, score: F64, reference: Reference) -> F64:
-        """Scores as they are compared with rungs."""
+        """Scores in the form that is compared with rungs."""
         return score
 
     def merge(self, other: Self) -> Self:
@@ -68,7 +68,7 @@ class StratumLadder:
 
 
 class StratumRanks(StratumLadder):
-    """Trials of one system between the rungs of `PooledRanks`, those with the score of a rung apart.
+    """Trials of one system between the rungs of `PooledRanks`; those with the score of a rung are separate.
 
     `rungs` are the scores of hits and the next float above each, so a slot has one score or those between two hits.
     """
@@ -78,7 +78,7 @@ class StratumRanks(StratumLadder):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> F64 | None:
-        """The rungs of a system; None where rankings have events of their own."""
+        """The rungs of a system; None if rankings have events of their own."""
         return cls._between(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @staticmethod
@@ -94,13 +94,13 @@ class StratumRanks(StratumLadder):
 
 
 class EventStratumRanks(OfEvents, StratumRanks):
-    """`StratumRanks` of the events of rankings, where these are not the evaluation's own trials."""
+    """`StratumRanks` of the events of rankings, if these are not the evaluation's own trials."""
 
     after: ClassVar[tuple[type[Statistic], ...]] = (EventHits,)
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> F64 | None:
-        """The rungs of a system; None where events are the evaluation's own trials."""
+        """The rungs of a system; None if events are the evaluation's own trials."""
         return cls._between(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
@@ -111,10 +111,10 @@ class EventStratumRanks(OfEvents, StratumRanks):
 
 @dataclass(frozen=True, eq=False)
 class StratumTies(OfPlaces):
-    """False alarms of one system in front of hits of equal score, where a rule orders them, stratum by stratum.
+    """False alarms of one system before hits of equal score, if a rule orders them, stratum by stratum.
 
-    A cell is a stratum and one of `keys.pooled`, as in `StratumLadder`; what is in front of an earlier key is not
-    counted again.
+    A cell is a stratum and one of `keys.pooled`, as in `StratumLadder`; a false alarm counts at the first key after it
+    only.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = (HitPlaces,)
@@ -125,7 +125,7 @@ class StratumTies(OfPlaces):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> TieKeys | None:
-        """The keys of a system's hits; None where no rule orders equal scores."""
+        """The keys of a system's hits; None if no rule orders equal scores."""
         return TieKeys.of(found[HitPlaces], reference.n_queries) if HitPlaces in found else None
 
     @classmethod
@@ -157,7 +157,7 @@ def _added(one: StratumLadder | StratumTies, other: StratumLadder | StratumTies)
 
 
 def _drawn(one: StratumLadder | StratumTies, n_slots: int, times: I64) -> tuple[I64, I64]:
-    """The cells and their counts with each group of documents so many times, all in one group."""
+    """The cells and their counts of a resample, in one group: group g counts times[g] times."""
     stratum, slot = np.divmod(one.cells, n_slots)
     query, group = np.divmod(stratum, len(times))
     counts = one.counts * times[group]
@@ -169,7 +169,7 @@ def _drawn(one: StratumLadder | StratumTies, n_slots: int, times: I64) -> tuple[
 
 
 _STRATA = 256
-"""The number of strata that are binned at once: the memory grows with them."""
+"""The number of strata that are binned together: memory grows with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +220,9 @@ def stratum_bins(zoom: Zoom, bounds: I64, stratum: I64, score: F64) -> Bins:
 
 @dataclass(frozen=True, eq=False)
 class NontargetEnds:
-    """The lowest and the highest score of the non-target trials of each stratum, and how many trials have it.
+    """The lowest and the highest score of the non-target trials of each stratum, and the number of trials with each.
 
-    All are [n_queries, n_groups]; without non-targets inf and -inf, 0 trials.
+    All are [n_queries, n_groups]; without non-targets inf and -inf, and 0 trials.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]] = ()

@@ -1,25 +1,25 @@
 """Segment trials: a trial is a (query, segment), as in the NIST 2013 Open Keyword Search evaluation (KWSEval -g).
 
-Inside every excerpt the SPEAKER records in time order make speech segments (a record that overlaps the current one
-extends it, one that starts exactly at its end opens a new one) and the gaps between them make non-speech segments:
+Inside every excerpt the SPEAKER records in time order make speech segments (a record that overlaps the current segment
+extends it, one that starts exactly at its end opens a new one), and the gaps between them make non-speech segments:
 together they tile the excerpt.
 
-A time interval, be it a detection or a word, lies in the segment that holds its mid-point; a mid-point on the boundary
-of two segments belongs to the later one. A segment is a target of a query iff the first and the last word of an
-occurrence lie in it. So a single word is always in one segment, however its ends were rounded, and a detection that
-finds it exactly lies in the same one. The best detection in a segment speaks for the trial; a detection whose mid-point
-is in no segment is no trial. KWSEval's own rules are below.
+A time interval, a detection or a word, lies in the segment that contains its mid-point; a mid-point on the boundary of
+two segments belongs to the later one. A segment is a target of a query iff the first and the last word of an occurrence
+lie in it. So a single word is always in one segment, however its ends were rounded, and a detection with the same times
+lies in the same segment. The best detection in a segment represents the trial; a detection whose mid-point is in no
+segment is no trial. KWSEval's own rules are below.
 
 QUIRK, under `compat = "kwseval"`: segment trials as KWSEval -g makes them.
 
-- Every excerpt has segments of its own, also where excerpts overlap.
-- A SPEAKER record that is not entirely inside the excerpt is passed over, and with it the words of its speaker there.
+- Every excerpt has its own segments, also where excerpts overlap.
+- A SPEAKER record that is not entirely inside the excerpt is ignored there, and so are the words of its speaker.
 - A record of zero length makes a speech segment of zero length, unless it lies inside another one.
-- A word lies in a segment iff it lies entirely inside the segment as it was made so far when a record of the word's own
-  speaker was taken in; the last such record decides. A target's first and last word lie in the same segment.
+- A word lies in a segment iff it lies entirely inside the segment as it stood when a record of the word's own speaker
+  was added; the last such record decides. A target's first and last word lie in the same segment.
 - A mid-point on the boundary of two segments belongs to the earlier one, but to the excerpt that is the first in the
   ECF, unless only the other one is a target of the query: then the best detection of the segment goes there, and the
-  others count for nothing. Mid-points of detections are computed in double precision.
+  others do not count. Mid-points of detections are computed in double precision.
 - A detection counts by its mid-point alone, wherever it ends.
 
 Not imitated: KWSEval maps a detection on the boundary of two targets to both, and one on the boundary of a target that
@@ -55,7 +55,7 @@ class Spans(NamedTuple):
 
 
 def segment_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
-    """Make one trial per (query, segment) that holds a detection, by query as the rows have it, then by segment."""
+    """Make one trial per (query, segment) with a detection, queries in the order of the rows, then by segment."""
     places = segment_places(detections, reference, aligned=aligned)
     return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
 
@@ -100,8 +100,8 @@ def tile(excerpts: Spans, speakers: Spans) -> Segments:
     """The segments of an evaluation, sorted by (document, channel, start).
 
     `excerpts` are the evaluated excerpts, `speakers` the SPEAKER records: documents are codes of the same table,
-    records of documents without excerpts (or with code -1) count for nothing. Excerpts that overlap are one; excerpts
-    that only touch stay two. Records are cut at the ends of excerpts; empty records and empty excerpts make no segment.
+    records of documents without excerpts (or with code -1) are ignored. Excerpts that overlap are merged; excerpts that
+    only touch are not. Records are cut at the ends of excerpts; empty records and empty excerpts make no segment.
     """
     records: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for document, channel, start, end in _rows(speakers):
@@ -135,7 +135,7 @@ def segment_targets(
     """The target trials: (query, number of the segment), each pair once, sorted.
 
     The other columns are those of the evaluated occurrences, in ticks, in any order. An occurrence whose first and last
-    word lie in different segments makes no target. `segment` is given where not the mid-points of words decide.
+    word lie in different segments makes no target. `segment` is given if it is not decided by the mid-points of words.
     """
     if segment is None:
         first = segment_of(segments, document, channel, start, first_word_end)
@@ -146,15 +146,15 @@ def segment_targets(
 
 
 def segment_of(segments: Segments, document: I32, channel: I8, start: I32, end: I32 | I64) -> I64:
-    """The number of the segment that holds the mid-point of each interval [start, end]; -1 where none does."""
+    """The number of the segment that contains the mid-point of each interval [start, end]; -1 if none does."""
     return _holding(segments, document, channel, 2 * (start.astype(np.int64) + end))
 
 
 class _Holders(NamedTuple):
-    """The segment of every time: of the time edges[i] holder[2 i], of those up to the next edge holder[2 i + 1].
+    """The segment of every time, -1 for none: holder[2 i] at edges[i], holder[2 i + 1] from there to the next edge.
 
-    `edges` are the ascending ends of segments, in quarters of a tick, with the number of the track among the sorted
-    `tracks` in front; -1: none.
+    `edges` are the ascending ends of segments, in quarters of a tick, prefixed with the number of the track among the
+    sorted `tracks`.
     """
 
     tracks: I64
@@ -176,7 +176,7 @@ def _holders(segments: Segments) -> _Holders:
 
 
 def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64:
-    """The number of the segment that holds each time, given in quarters of a tick."""
+    """The number of the segment that contains each time, given in quarters of a tick."""
     tracks, edges, holder = _holders(segments)
     wanted = _track(document, channel)
     track = np.searchsorted(tracks, wanted)
@@ -190,9 +190,9 @@ def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64
 def _unless_only_another_is_a_target(
     held: I64, detections: Detections, middle: I64, reference: Reference, segments: Segments
 ) -> I64:
-    """The other segment of mid-points on a boundary, where only that one is a target of the query.
+    """The segments of detections; on a boundary the other segment, if only that one is a target of the query.
 
-    The best detection that a segment holds goes there, and takes the others with it.
+    The best detection of a segment moves there, and all others move with it.
     """
     track = _track(segments.document, segments.channel)
     starts, ends = 4 * segments.start.astype(np.int64), 4 * segments.end.astype(np.int64)
@@ -268,7 +268,7 @@ class Spoken(NamedTuple):
     speaker: Sequence[str]
 
     def by_track(self) -> dict[_Track, list[tuple[int, int, str, int]]]:
-        """(start, end, speaker, row) by (document, channel), by start; equal starts as they come."""
+        """(start, end, speaker, row) by (document, channel), sorted by start; equal starts keep their order."""
         tracks: dict[_Track, list[tuple[int, int, str, int]]] = defaultdict(list)
         columns = (column.tolist() for column in self.spans)
         for row, (document, channel, start, end, speaker) in enumerate(zip(*columns, self.speaker, strict=True)):
@@ -279,7 +279,7 @@ class Spoken(NamedTuple):
 
 
 def kwseval_segments(excerpts: Spans, records: Spoken, words: Spoken) -> tuple[Segments, I64]:
-    """The segments of an evaluation, sorted by (document, channel, start, end), and the one of each word, -1: none.
+    """The segments of an evaluation, sorted by (document, channel, start, end), and the segment of each word, -1: none.
 
     `excerpts` are the evaluated excerpts in the order of the ECF.
     """
@@ -313,7 +313,7 @@ def kwseval_segments(excerpts: Spans, records: Spoken, words: Spoken) -> tuple[S
 
 
 def _taken_in(start: int, end: int, records: Iterable[tuple[int, int, str, int]], pieces: list[Span]) -> Iterator[str]:
-    """The speaker of every record inside an excerpt, when `pieces` has been made longer by it."""
+    """Add the records inside an excerpt to `pieces`; yield the speaker of each after it was added."""
     for begin, stop, speaker, _ in records:
         if begin < start or stop > end:
             continue

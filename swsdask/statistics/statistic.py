@@ -1,10 +1,10 @@
 """The protocol of statistics: mergeable summaries of the trials of a system; and their form in Arrow.
 
-In Arrow a statistic is one row of plain columns, from which the same statistic is made again, bit for bit.
+In Arrow a statistic is one row of plain columns, from which the same statistic can be rebuilt, bit for bit.
 
-A statistic is a dataclass of arrays, numbers, counts by name, and further dataclasses of these. Every leaf is a column,
-named by its path (bins.key): an array is a list of its elements in row-major order, whose shape is in the field's
-metadata where it has not one axis; counts by name are a map.
+A statistic is a dataclass of arrays, numbers, counts by name, and nested dataclasses of these. Every leaf is a column,
+named by its path (bins.key): an array is a list of its elements in row-major order; unless it has one axis, its shape
+is in the field's metadata. Counts by name are a map.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class Found(Protocol):
         ...
 
     def items(self) -> Iterable[tuple[type[Statistic], Statistic]]:
-        """All of them."""
+        """All statistics of the system."""
         ...
 
 
 class Statistic(Protocol):
     """A mergeable summary of trials of one system. `merge` is associative, commutative and exact.
 
-    `after` names the statistics whose merged values it needs: it is computed one round later than they are. `aligned`
-    is whether it needs outcomes; where no statistic of a round does, cells are read without alignment, and only the
-    columns that scores need. `follows`, where a statistic has it, names the rules of the reference
-    (`model.trials.RULES`) that `from_trials` looks at: others do not change it.
+    `after` names the statistics whose merged values it needs: it is computed one round after them. `aligned` is whether
+    it needs outcomes; if no statistic of a round does, cells are read without alignment, with only the columns that
+    scores need. `follows`, if a statistic has it, names the rules of the reference (`model.trials.RULES`) that
+    `from_trials` depends on: others do not change it.
     """
 
     after: ClassVar[tuple[type[Statistic], ...]]
@@ -77,17 +77,17 @@ class Statistic(Protocol):
 
 @runtime_checkable
 class Drawable(Protocol):
-    """A statistic with parts by group of documents, so that documents can be drawn again (`measures.resampling`)."""
+    """A statistic with parts by group of documents, so that documents can be resampled (`measures.resampling`)."""
 
     def drawn(self, times: I64) -> Self:
-        """The statistic of a resample, in one group: each group counts `times` times, int64 [n_groups]."""
+        """The statistic of a resample, in one group: group g counts times[g] times, int64 [n_groups]."""
         ...
 
 
 class OfDetections:
-    """A statistic that derives from this looks at `columns` of the detections that trials came from as well.
+    """The base of statistics that also need `columns` of the detections that trials came from.
 
-    They are read in its round, aligned or not; `Trials.detections` has them.
+    They are read in the statistic's round, aligned or not; `Trials.detections` has them.
     """
 
     columns: ClassVar[tuple[str, ...]]
@@ -110,12 +110,12 @@ def to_arrow(statistic: Statistic) -> pa.RecordBatch:
 
 
 def from_arrow(kind: type[Kind], row: pa.RecordBatch) -> Kind:
-    """The statistic of a kind that `to_arrow` made a row of.
+    """The statistic of the given type from a row that `to_arrow` made.
 
     Raises
     ------
     ValueError
-        If the row is not that of such a statistic.
+        If the row is not one of such a statistic.
     """
     left = set(row.schema.names)
     made = _made(kind, row, "", left)
