@@ -159,27 +159,27 @@ def _failures(gate: Gate, pairs: list[tuple[str, str]], values: Values, differen
 
 
 FEW_QUERIES = 30
-"""With fewer queries than this, intervals and tests are noted to say little.
+"""With fewer queries than this, a note says that intervals and tests say little.
 
-Of two equal systems the bootstrap at 5 % rejects that they are in 11 % of evaluations with 10 queries, 7 % with 20.
+For two equal systems the bootstrap at 5 % rejects equality in 11 % of evaluations with 10 queries, 7 % with 20.
 """
 
 NAMED = 5
 """The number of systems or pairs that a note names; the others are counted."""
 
 MANY_PAIRS = 1000
-"""So many pairs are reported before they are compared."""
+"""A comparison of at least this many pairs is reported before it starts."""
 
 Samples = Mapping[str, Mapping[str, Mapping[str, SampleOfQueries]]]
 """By condition, measure and system."""
 
 
 Key = tuple[str, bytes]
-"""A system, and which queries its sample is over."""
+"""A system, and the queries of its sample."""
 
 
 class _Pair(NamedTuple):
-    """Two systems, their samples over the queries that both have, and how many queries only one of them has."""
+    """Two systems, their samples over the queries that both have, and the number of queries that only one has."""
 
     a: str
     b: str
@@ -199,7 +199,7 @@ class _ByMeasure:
 
     @classmethod
     def of(cls, by_system: Mapping[str, SampleOfQueries], pairs: Iterable[tuple[str, str]]) -> Self:
-        """Pair systems; one that has queries which the other lacks is compared over those of both."""
+        """Pair systems; each pair is compared over the queries that both have."""
         queries = {system: sample.queries for system, sample in by_system.items()}
         own = {system: (system, queries[system].tobytes()) for system in by_system}
         samples = {own[system]: sample for system, sample in by_system.items()}
@@ -331,7 +331,7 @@ def _resampled(
 
 
 def _undefined_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates]) -> list[str]:
-    """Note in how many replicates a measure is not defined; systems with equally many are named together."""
+    """Note the number of replicates in which a measure is not defined; systems with equal numbers share a note."""
     by_number: dict[int, list[str]] = defaultdict(list)
     for system, each in resampled.items():
         if not math.isnan(each.value) and not each.is_alone:
@@ -350,7 +350,7 @@ def _without_notes(condition: str, measure: str, systems: Sequence[str]) -> list
 
 
 def _few_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates], unit: str) -> list[str]:
-    """Note the systems that have few of the queries of a condition that has more."""
+    """Note the systems with few queries in a condition that has more."""
     few = [system for system, each in resampled.items() if np.count_nonzero(each.queries) < FEW_QUERIES]
     if not few:
         return []
@@ -361,14 +361,14 @@ def _few_notes(condition: str, measure: str, resampled: Mapping[str, SampleRepli
 
 
 def _alone_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates], unit: str) -> list[str]:
-    """Note the systems that have a single query: one that is drawn again and again does not vary."""
+    """Note the systems with a single query: its resamples do not vary."""
     alone = [system for system, each in resampled.items() if each.is_alone]
     one = counted(1, unit)
     return [f"{condition}, {measure}: {one} of {listed(alone, NAMED)}: no interval and no test."] if alone else []
 
 
 def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair], unit: str) -> list[str]:
-    """Note the pairs from which queries are left out; those with equally many are named together."""
+    """Note the pairs from which queries are left out; pairs with equal numbers share a note."""
     by_number: dict[tuple[int, int], list[str]] = defaultdict(list)
     for pair in pairs:
         if pair.n_only_one:
@@ -381,7 +381,7 @@ def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair], unit: 
 
 
 def _coarse_notes(condition: str, measure: str, p_adjusted: F64, how: Resampling) -> list[str]:
-    """Note that there are too few replicates for so many pairs: Holm's adjustment makes even the least p too large."""
+    """Note if there are too few replicates for the pairs: Holm's adjustment makes even the least p too large."""
     n_pairs = int(np.count_nonzero(~np.isnan(p_adjusted)))
     if how.adjust != "holm" or n_pairs / (how.replicates + 1) < 1 - how.level:
         return []
@@ -420,7 +420,7 @@ def gate_notes(gates: Sequence[Gate], differences: pa.Table, how: Resampling) ->
 
 
 def _ties(found: Comparison, condition: str, measure: str) -> list[str]:
-    """The systems that do not differ from the best one, where it was compared with all others."""
+    """The systems that do not differ from the best one, if it was compared with all others."""
     tied = found.tied(condition, measure)
     if tied is None:
         return []

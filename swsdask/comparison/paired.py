@@ -1,10 +1,10 @@
 """The tests of pairs of systems, and the tasks of a comparison.
 
 The samples of one system are a task, and so are the tests of some pairs. Tasks draw the weights themselves, from the
-seed alone, so that weights are made once in each process and never travel.
+seed alone, so that weights are made once in each process and are never sent.
 
-Of some hundred systems there are tens of thousands of pairs, each with thousands of replicates. Compiled code counts
-what tests are made of; `Pair.tested` is the same by definition, for any replicates.
+A few hundred systems make tens of thousands of pairs, each with thousands of replicates. Compiled code counts what the
+tests need; `Pair.tested` computes the same by definition, for any replicates.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ PAIRS_AT_ONCE = 1024
 """The pairs of a task: some tenths of a second with the default number of replicates."""
 
 FEW_REPLICATES = 100
-"""Of fewer replicates pairs are tested by definition."""
+"""With fewer replicates, pairs are tested by definition."""
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -67,7 +67,7 @@ Shared = TypeVar("Shared")
 
 
 class Tested(NamedTuple):
-    """The difference of two samples, its interval, and its p values; tests by query are NaN where there are none."""
+    """The difference of two samples, its interval, and its p values; tests by query are NaN if there are none."""
 
     difference: float
     low: float
@@ -83,9 +83,9 @@ _DIFFERENCE, _P_BOOTSTRAP = map(Tested._fields.index, ("difference", "p_bootstra
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two samples, over the queries that both have; differences are those of one - other.
+    """Two samples over the queries that both have; differences are one - other.
 
-    Replicates are subtracted when they are needed: those of all pairs of some hundred systems exceed a memory.
+    Replicates are subtracted on demand: those of all pairs of a few hundred systems do not fit in memory.
     """
 
     one: SampleReplicates
@@ -103,7 +103,7 @@ class Pair:
             return self.one.replicates - self.other.replicates
 
     def t(self, counted: Bool) -> tuple[float, F64]:
-        """|t| of the difference, and of its replicates that are counted: by exchanges, where there are finite ones."""
+        """|t| of the difference, and of its replicates that are `counted`: by exchanges, if there are finite ones."""
         one, other = self.one.exchanged, self.other.exchanged
         if one is not None and other is not None and np.isfinite(one.parts).all() and np.isfinite(other.parts).all():
             own, of_replicates = t_of_exchanges(one, other)
@@ -129,8 +129,8 @@ class Pair:
 class _Ends(NamedTuple):
     """The places of the ends of a percentile interval among n sorted replicates, as `numpy.quantile` interpolates.
 
-    An end lies a share of the way from the replicate at `low` or `high` to the next one. Beyond so many standard
-    `deviations` from the mean there are some more replicates than are needed, if they are spread normally.
+    An end lies a share of the way from the replicate at `low` or `high` to the next one. If replicates are distributed
+    normally, slightly more of them than needed lie beyond `deviations` standard deviations from the mean.
     """
 
     low: int
@@ -147,7 +147,7 @@ class _Ends(NamedTuple):
         return cls(math.floor(low), math.floor(high), low % 1, high % 1, deviations)
 
     def between(self, ends: F64) -> tuple[float, float]:
-        """The interval, of the replicates at either end and the next ones."""
+        """The interval from `ends`, the replicates at either end and the next ones."""
         low, after_low, high, after_high = ends.tolist()
         return _between(low, after_low, self.share_low), _between(high, after_high, self.share_high)
 
@@ -173,7 +173,7 @@ def compare_pairs(pairs: Sequence[Pair], how: Resampling) -> F64:
 
 
 def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
-    """The tests of two systems with finite replicates, from counts; None if others are needed."""
+    """The tests of two systems with finite replicates, from counts; None if they must be tested by definition."""
     one, other = pair.one.exchanged, pair.other.exchanged
     neighbours, counts = np.empty(4), np.zeros(N_COUNTS, np.int64)
     none = np.zeros(0)
@@ -216,7 +216,7 @@ SystemPair = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Some pairs."""
+    """The pairs of a task."""
 
     places: Sequence[SystemPair]
 
@@ -240,7 +240,7 @@ class Tasks:
         return self._map(_resampled, systems, self._draws, "resampling")
 
     def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[SystemPair]) -> tuple[F64, F64]:
-        """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p_bootstrap adjusted for all of them."""
+        """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p_bootstrap adjusted for all pairs."""
         known = self._known(samples)
         found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
         rows = np.concatenate([np.empty((0, len(Tested._fields))), *(part.rows for part in found)])
@@ -268,7 +268,7 @@ class Tasks:
 
 
 class _PartTested(NamedTuple):
-    """The tests of some pairs, and in which replicates all their differences are finite."""
+    """The tests of some pairs, and the replicates in which all their differences are finite."""
 
     rows: F64
     finite: Bool
@@ -288,7 +288,7 @@ def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _
     pairs = part.of(samples)
     by_other = sorted(range(len(pairs)), key=lambda number: part.places[number][::-1])
     rows = np.empty((len(pairs), len(Tested._fields)))
-    rows[by_other] = compare_pairs([pairs[number] for number in by_other], draws.how)  # what they share stays in caches
+    rows[by_other] = compare_pairs([pairs[number] for number in by_other], draws.how)  # shared samples stay in caches
     if draws.how.adjust != "max-t":
         return _PartTested(rows, np.array(True))
     has_t = ~np.isnan(rows[:, _P_BOOTSTRAP]) & np.isfinite(rows[:, _DIFFERENCE])

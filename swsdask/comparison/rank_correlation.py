@@ -1,8 +1,8 @@
-"""Rank correlation between measures: Kendall's tau-b, and tau_AP, which weighs the top.
+"""Rank correlation between measures: Kendall's tau-b, and tau_AP, which gives more weight to the top.
 
 A low correlation of two measures means that they rank systems differently. Rankings are given by values, higher is
-better; infinities may be among them. Equal values are ties. All counts are integers and sums are rounded once, so the
-order of the systems never shows.
+better; values may be infinite. Equal values are ties. All counts are integers and sums are rounded once, so the result
+does not depend on the order of the systems.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swsdask.model.trials import F64, I64
 
 
 class Correlations(NamedTuple):
-    """Of each pair of rankings: how many things both rank, tau-b, and tau_AP of the first with the second as truth."""
+    """For each pair of rankings: the number of things in both, tau-b, tau_AP of the first with the second as truth."""
 
     n: I64
     tau_b: F64
@@ -30,24 +30,24 @@ class Correlations(NamedTuple):
 
 
 def correlated(values: F64) -> Correlations:
-    """The correlations of each pair of rankings, all counted at once.
+    """The correlations of each pair of rankings.
 
     tau-b is (concordant - discordant pairs) / sqrt(pairs not tied in x * pairs not tied in y): 1 for equal rankings, -1
-    for reversed ones. NaN where all of x or all of y are tied, so for fewer than two things.
+    for reversed ones. NaN if all of x or all of y are tied, so for fewer than two things.
     Source: Kendall, The Treatment of Ties in Ranking Problems, Biometrika 33 (1945).
 
     tau_AP of the ranking x with y as the truth is 1 for equal rankings, -1 for reversed ones, and not symmetric. It is
-    the mean over the things with others above them in x of C - D, C being the share of those above that y puts above
-    too, D the share of those that y puts below. Without ties it is 2 / (n - 1) sum over ranks i = 2 .. n of
-    C(i) / (i - 1), less 1, as in Yilmaz, Aslam and Robertson, A New Rank Correlation Coefficient for Information
-    Retrieval, SIGIR 2008, Section 4. They leave ties open. Here "above" is strictly above: what is tied in x says
-    nothing of one another, what is tied in y only is neither right nor wrong; so it is 1 for equal rankings with ties
-    too. NaN where all of x are tied.
+    the mean of C - D over the things with others above them in x: C is the share of those above that y puts above too,
+    D the share that y puts below. Without ties it is 2 / (n - 1) sum over ranks i = 2 .. n of C(i) / (i - 1), minus 1,
+    as in Yilmaz, Aslam and Robertson, A New Rank Correlation Coefficient for Information Retrieval, SIGIR 2008,
+    Section 4. They do not define ties. Here "above" is strictly above: things tied in x are not compared with each
+    other, things tied in y only are neither right nor wrong; so equal rankings have 1 with ties too. NaN if all of x
+    are tied.
 
     Parameters
     ----------
     values : float64 [rankings, things]
-        Higher is better; NaN for a thing that a ranking does not have, which is left out of its pairs.
+        Higher is better; NaN for a thing that a ranking does not have, which is left out of the ranking's pairs.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def correlated(values: F64) -> Correlations:
         untied += n_above.sum(axis=0)
         shares[..., things] = np.where(n_above, balance / np.maximum(n_above, 1), math.nan).transpose(1, 2, 0)
     counted: I64 = there.astype(np.int64) @ there.T.astype(np.int64)
-    # Of two things either is above the other, so both sums are half of those over all pairs.
+    # In a pair either thing may be above the other, so both sums are half of those over all pairs.
     tau = [[_ratio(int(agreed[i, j]), int(untied[i, j]) * int(untied[j, i])) for j in range(m)] for i in range(m)]
     ap = [[_mean(row[~np.isnan(row)].tolist()) for row in of_one] for of_one in shares]
     return Correlations(counted, np.array(tau, np.float64).reshape(m, m), np.array(ap, np.float64).reshape(m, m))
@@ -96,11 +96,11 @@ def _mean(shares: Sequence[float]) -> float:
 
 
 _AT_ONCE = 1 << 18
-"""The number of pairs of things that are compared at once, of all rankings: what the processor's cache holds."""
+"""The number of pairs of things that are compared together, over all rankings: as many as fit in the cache."""
 
 
 ENOUGH = 3
-"""The number of systems from which a comparison is shown by default: with two, tau is 1 or -1."""
+"""The minimum number of systems for which a comparison is shown by default: with two, tau is 1 or -1."""
 
 Values = dict[str, dict[str, float]]
 """Numbers over all queries, by measure and system."""
@@ -109,10 +109,10 @@ Values = dict[str, dict[str, float]]
 def rank_correlation(result: Result, measures: Iterable[str] | None = None, condition: str = "all") -> RankCorrelation:
     """Compare the rankings of a condition's systems under each pair of measures.
 
-    `measures` are names, `twv@` for all its points; None: the requested ones with an order of merit, or, where
-    all were, `model.measures.measures_of_merit`; less those that no system has. A system without one of two measures is
-    left out of that pair, and counted. Raises `SettingsError` for an unknown condition or measure, one without an order
-    of merit, and where fewer than two systems or measures are there to compare.
+    `measures` are names, `twv@` for all its points; None: the requested ones with an order of merit, or, if all were
+    requested, `model.measures.measures_of_merit`; without those that no system has. A system that lacks one of two
+    measures is left out of that pair, and counted. Raises `SettingsError` for an unknown condition or measure, for a
+    measure without an order of merit, and if there are fewer than two systems or measures to compare.
     """
     conditions = _by_condition(result)
     if condition not in conditions:

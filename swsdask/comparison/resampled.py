@@ -1,6 +1,6 @@
-"""Samples of systems with their replicates, and the numbers by query of a result, of which samples are made.
+"""Samples of systems with their replicates, and the numbers by query of a result, from which samples are made.
 
-The numbers by query are all that resampling of averages over queries needs.
+Resampling averages over queries needs only the numbers by query.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ DIFFERENCES = {
     "loss_threshold": ("mtwv", "atwv"),
     "calibration_loss": ("cnxe", "cnxe_min"),
 }
-"""Measures that are one measure (None: 1) less another."""
+"""Measures that are differences: one measure (None: 1) minus another."""
 
 _HAIR = 1e-9
-"""Relative: an average that is farther from the measure over all queries is not the measure."""
+"""A relative tolerance: an average that differs more from the measure over all queries is not the measure."""
 
 
 def with_parts(measures: Iterable[str]) -> list[str]:
@@ -80,7 +80,7 @@ class QueryNumbers:
         return sorted({system for system, _ in self.overall})
 
     def averages(self, measure: str) -> dict[str, Averages] | None:
-        """The measure by system as averages; None unless it is that for each system that has it."""
+        """The measure by system as averages; None unless it is an average for each system that has it."""
         found = {}
         for system in self.systems:
             value = self.overall.get((system, measure), math.nan)
@@ -97,9 +97,9 @@ class QueryNumbers:
     def weighed(
         self, samples: Mapping[str, Mapping[str, Sample]], queries: Mapping[str, Collection[str]]
     ) -> dict[str, dict[str, SampleOfQueries]]:
-        """Samples by measure and system, each of the `queries` of its system, weighed as all others.
+        """Samples by measure and system, extended from the `queries` of their system to weights of all queries.
 
-        Of defined numbers only. What is averages stays so: tests exchange systems query by query.
+        Only defined numbers are included. Averages stay averages: tests exchange systems query by query.
         """
         own = {
             system: np.array([query in ids for query in self.queries], np.bool_)
@@ -119,7 +119,7 @@ class QueryNumbers:
     def differences(
         self, measure: str, samples: Mapping[str, Mapping[str, SampleOfQueries] | None]
     ) -> dict[str, SampleOfQueries] | None:
-        """The measure by system as the difference of two that have `samples`; None unless it is that."""
+        """The measure by system as the difference of two that have `samples`; None if it is no difference."""
         if measure not in DIFFERENCES:
             return None
         before, after = DIFFERENCES[measure]
@@ -132,7 +132,7 @@ class QueryNumbers:
         } or None
 
     def _forms(self, system: str, measure: str) -> Iterator[Averages]:
-        """The ways in which a measure may be averages."""
+        """The possible forms of a measure as averages."""
         parts = AVERAGED.get(measure, ())
         forms: list[tuple[float, tuple[float, ...], tuple[str, ...]]] = [(0.0, (1.0,), (measure,))]
         if len(parts) == 1:
@@ -161,7 +161,7 @@ def conditions(result: Result) -> list[str]:
 
 
 def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> QueryNumbers:
-    """The numbers of some measures in a condition of a result; the folds are its queries where it averages folds."""
+    """The numbers of some measures in a condition of a result; if it averages folds, these are its queries."""
     table = result.table.filter(pc.equal(result.table["condition"], condition))
     own = folds(result).get(condition)
     if own:
@@ -198,7 +198,7 @@ def candidates(result: Result) -> list[str]:
 
 
 def averaged(result: Result) -> list[str]:
-    """The measures of a result that are averages over queries, in the condition that comes first."""
+    """The measures of a result that are averages over queries, judged by the first condition."""
     there = result.overall["measure"].unique().to_pylist()
     ranked = [measure for measure in there if better(measure)]
     numbers = next((query_numbers(result, name, needed_for(ranked)) for name in conditions(result)), None)
@@ -207,7 +207,7 @@ def averaged(result: Result) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random numbers of a condition, made when they are needed. They stay in the process that made them."""
+    """The random numbers of a condition, made on demand. They stay in the process that made them."""
 
     how: Resampling
     n_queries: int
@@ -239,9 +239,9 @@ class Draws:
 class SampleReplicates:
     """A sample with its replicates.
 
-    `left_out` are the values without each of the queries in turn, where intervals need them; `exchanged` is None for a
-    measure that is no average over queries, and for a sample that no pair has. `is_alone`: one query is all that is
-    drawn, the same each time, which says nothing.
+    `left_out` are the values without each of the queries in turn, if intervals need them; `exchanged` is None for a
+    measure that is not an average over queries, and for a sample that is in no pair. `is_alone`: there is only one
+    query to draw, so replicates do not vary.
     """
 
     value: float
@@ -277,7 +277,7 @@ class SampleReplicates:
 
 @dataclass(frozen=True, eq=False)
 class OfSystem:
-    """Samples of one system, which may share what they compute, and which of them pairs have."""
+    """Samples of one system, which may share computations, and whether each is in pairs."""
 
     system: str
     samples: Sequence[SampleOfQueries]

@@ -1,19 +1,19 @@
-"""Resampling as weights, and what its replicates say: intervals of a measure and tests of a difference.
+"""Resampling as weights, and inference from replicates: intervals of a measure and tests of a difference.
 
 A replicate of an evaluation draws its queries again, with replacement. A replicate of n queries is n draws, so a vector
-of n whole weights whose sum is n. A measure of the replicate is the same arithmetic as the measure itself, every query
-counting as often as it was drawn: detections are never read again. On request documents are drawn likewise,
-independently of the queries (the pigeonhole bootstrap): a trial counts as often as its query times as often as its
+of n whole weights whose sum is n. A measure of the replicate is the same arithmetic as the measure itself, with every
+query counted as often as it was drawn: detections are never read again. On request documents are drawn likewise,
+independently of the queries (the pigeonhole bootstrap): the weight of a trial is that of its query times that of its
 document.
 
 Replicate r of a seed has the stream of random numbers (seed, r) of Philox, a counter-based generator; a draw is the
 high half of one 64-bit word, times n, divided by 2^32 and rounded down. Queries and documents are numbered in the order
 of their ids. So weights do not depend on the order of queries, systems or replicates, nor on workers.
 
-Draws are not keyed by the ids themselves: a draw picks one of n queries, so what it picks depends on which queries
-there are, whatever it is keyed by, and the weights of a query would not stay the same in another evaluation.
+Draws are not keyed by the ids themselves: a draw picks one of n queries, so its result depends on the set of queries
+anyway, and the weights of a query would still change from one evaluation to another.
 
-Intervals and tests are of replicates and of what each query adds. Replicates in which the measure is not defined (NaN)
+Intervals and tests use replicates and the addend of each query. Replicates in which the measure is not defined (NaN)
 are left out. Tests are paired over queries and two-sided.
 
 Sources: resampling: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 6 and 8; Bisani and Ney,
@@ -41,13 +41,13 @@ from swsdask.model.samples import weighted_sums
 from swsdask.model.trials import F64, I8, I32, I64, Bool
 
 ENUMERATED = 20
-"""Up to how many queries with a difference all assignments of signs are tried."""
+"""The maximum number of queries with a difference for which all assignments of signs are tried."""
 
 RANKED = 50
-"""Up to how many queries with a difference Wilcoxon's test is exact."""
+"""The maximum number of queries with a difference for which Wilcoxon's test is exact."""
 
 _HAIR = 1e-12
-"""Relative: numbers that are closer than this are equal. 1 - 2/3 and 1/3 are rounded differently."""
+"""A relative tolerance: numbers closer than this are equal. 1 - 2/3 and 1/3 are rounded differently."""
 
 _NORMAL = NormalDist()
 
@@ -56,8 +56,8 @@ _NORMAL = NormalDist()
 class Exchanged:
     """The addend of each query in a measure of one system, and their sums under random signs, float64 [replicates].
 
-    Of two systems the signs are the same: a query has -1 where the two are exchanged. `size` is the sum of the sizes of
-    the addends, as which their sums are rounded, and `largest` the largest finite one, as which differences are.
+    The signs are the same for all systems: a query has -1 if two systems are exchanged in it. `size`, the sum of the
+    absolute addends, scales the rounding errors of sums; `largest`, the largest finite one, those of differences.
     """
 
     parts: F64
@@ -75,18 +75,18 @@ class Exchanged:
 
 
 def standard_error(replicates: F64) -> float:
-    """The standard deviation of the replicates; NaN for fewer than two, or where one is infinite."""
+    """The standard deviation of the replicates; NaN for fewer than two, or if one is infinite."""
     there = _defined(replicates)
     return float(np.std(there, ddof=1)) if len(there) > 1 and np.isfinite(there).all() else math.nan
 
 
 def percentile_interval(replicates: F64, level: float) -> tuple[float, float]:
-    """The quantiles of the replicates that leave out (1 - level) / 2 on either side, interpolated linearly."""
+    """The quantiles of the replicates that leave (1 - level) / 2 outside on either side, interpolated linearly."""
     return _quantiles(_defined(replicates), (1 - level) / 2, (1 + level) / 2)
 
 
 def interval(value: float, replicates: F64, left_out: F64 | None, level: float) -> tuple[float, float]:
-    """The BCa interval where the values without each of the queries are given, else the percentile interval."""
+    """The BCa interval if the values without each of the queries are given, else the percentile interval."""
     if left_out is None:
         return percentile_interval(replicates, level)
     return bca_interval(value, replicates, left_out, level)
@@ -95,8 +95,8 @@ def interval(value: float, replicates: F64, left_out: F64 | None, level: float) 
 def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> tuple[float, float]:
     """The bias-corrected and accelerated interval; `left_out` are the values without each of the queries in turn.
 
-    NaN where all replicates lie on one side of the value, or one of `left_out` is infinite. Where replicates are all
-    equal to the value, so are the ends.
+    NaN if all replicates lie on one side of the value, or one of `left_out` is infinite. If all replicates are equal to
+    the value, so are the ends.
     """
     there, without = _defined(replicates), _defined(left_out)
     below = (np.count_nonzero(there < value) + np.count_nonzero(there <= value)) / (2 * max(len(there), 1))
@@ -114,9 +114,9 @@ def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> 
 
 
 def p_bootstrap(difference: float, replicates: F64) -> float:
-    """Return the share of replicates as far from the difference as it is from 0; both counts have one added.
+    """Return the share of replicates at least as far from the difference as it is from 0; both counts have one added.
 
-    An infinite difference is far from 0 in the replicates that have it too: the others are counted.
+    If the difference is infinite, the replicates without this infinity are counted.
     """
     there = _defined(replicates)
     if math.isnan(difference) or not len(there):
@@ -127,16 +127,16 @@ def p_bootstrap(difference: float, replicates: F64) -> float:
 
 
 def bound_of(difference: float) -> float:
-    """The least distance of a replicate from a difference that is as far as that is from 0."""
+    """The least distance from a difference that counts as at least the difference's distance from 0."""
     return abs(difference) * (1 - _HAIR)
 
 
 def p_randomization(one: Exchanged, other: Exchanged) -> float:
     """Return the share of exchanges of the two systems, query by query, whose difference is at least as large.
 
-    All exchanges are tried where at most `ENUMERATED` queries differ; else those drawn, with one more counted on both
-    sides. The sum of signed differences is the difference of signed sums, so that of n systems n sums are taken and
-    not n^2. Sums are equal that differ by rounding, which is as large as the parts are and not as their difference.
+    All exchanges are tried if at most `ENUMERATED` queries differ; else those drawn, with one added to both counts. The
+    sum of signed differences is the difference of signed sums, so n systems need n sums instead of n^2. Sums that
+    differ by a rounding error are equal; this error scales with the addends, not with their difference.
     """
     parts = one.parts - other.parts
     hair = rounding(one, other)
@@ -151,24 +151,24 @@ def p_randomization(one: Exchanged, other: Exchanged) -> float:
 
 
 def rounding(one: Exchanged, other: Exchanged) -> float:
-    """By how much two sums of exchanges may differ and be equal."""
+    """The largest difference of two sums of exchanges that count as equal."""
     return _HAIR * (one.size + other.size)
 
 
 def rounding_of_differences(one: Exchanged, other: Exchanged) -> float:
-    """By how much the differences of two queries may differ and be equal."""
+    """The largest difference of the differences of two queries that count as equal."""
     return _HAIR * (one.largest + other.largest)
 
 
 def p_sign(parts: F64, hair: float = 0.0) -> float:
-    """The exact sign test: queries without a difference, which is one of at most a `hair`, are left out."""
+    """The exact sign test: queries with a difference of at most a `hair` are left out."""
     n_up, n_down = int(np.count_nonzero(parts > hair)), int(np.count_nonzero(parts < -hair))
     return p_of_signs(n_up + n_down, min(n_up, n_down))
 
 
 @lru_cache(maxsize=1 << 14)
 def p_of_signs(n: int, few: int) -> float:
-    """The exact two-sided p value of so `few` of n signs. Most pairs of many systems share theirs with others."""
+    """The exact two-sided p value if `few` of n signs are of the rarer kind. Among many pairs most values repeat."""
     ways, total = 1, 0
     for k in range(few + 1):
         total += ways
@@ -177,11 +177,11 @@ def p_of_signs(n: int, few: int) -> float:
 
 
 def p_wilcoxon(parts: F64, hair: float = 0.0) -> float:
-    """Wilcoxon's signed-rank test: queries without a difference are left out, equal ones share their rank.
+    """Wilcoxon's signed-rank test: queries without a difference are left out, equal differences share their rank.
 
-    A difference of at most a `hair` is none, and differences are equal that exceed the least of them by no more. Exact
-    for up to `RANKED` queries with a difference, else by the normal approximation, its variance less what ties
-    take away. It supposes that differences are spread evenly about their middle.
+    A difference of at most a `hair` counts as none, and differences are equal if they exceed the least of them by no
+    more than a `hair`. Exact for up to `RANKED` queries with a difference, else by the normal approximation, with its
+    variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
     """
     moved = parts[abs(parts) > hair]
     n = len(moved)
@@ -213,7 +213,7 @@ def p_of_ranks(n: int, positive: int, ties: int) -> float:
 
 
 def holm(p: F64) -> F64:
-    """Adjusted by Holm's step-down procedure; NaN stays and does not count."""
+    """Adjust p values by Holm's step-down procedure; NaN stays and does not count."""
     defined = np.flatnonzero(~np.isnan(p))
     order = defined[np.argsort(p[defined], kind="stable")]
     left = np.arange(len(order), 0, -1)
@@ -223,7 +223,7 @@ def holm(p: F64) -> F64:
 
 
 def all_finite(replicates: Iterable[F64]) -> Bool:
-    """In which replicates all differences are finite: bool [replicates]; True without differences."""
+    """Whether all differences are finite, by replicate: bool [replicates]; True without differences."""
     finite: Bool = np.array(True)
     for row in replicates:
         finite = finite & np.isfinite(row)
@@ -234,7 +234,7 @@ def all_finite(replicates: Iterable[F64]) -> Bool:
 class MaxT:
     """|t| of some differences, and the largest |t| of all of them in each replicate, float64 [replicates].
 
-    Adjusted p values are of the largest (Westfall and Young 1993, Section 2.6).
+    Adjusted p values follow from the largest (Westfall and Young 1993, Section 2.6).
     """
 
     t: tuple[float, ...]
@@ -242,7 +242,7 @@ class MaxT:
 
     @classmethod
     def of(cls, each: Iterable[tuple[float, F64]]) -> Self:
-        """Return the statistic of |t| of differences and of their replicates: `t_of_exchanges`, `t_of_bootstrap`."""
+        """Return the statistic from |t| of differences and of their replicates: `t_of_exchanges`, `t_of_bootstrap`."""
         t, largest = [], np.zeros(1)
         for own, of_replicates in each:
             t.append(own)
@@ -255,17 +255,17 @@ class MaxT:
 
     @property
     def p(self) -> list[float]:
-        """The adjusted p value of each difference; NaN where no replicate counts."""
+        """The adjusted p value of each difference; NaN if no replicate counts."""
         ascending, n = np.sort(self.largest), len(self.largest)
         reach = n - np.searchsorted(ascending, np.array(self.t) * (1 - _HAIR))
         return [(1 + count) / (1 + n) if n else math.nan for count in reach.tolist()]
 
 
 def t_of_exchanges(one: Exchanged, other: Exchanged) -> tuple[float, F64]:
-    """|t| of a difference of averages, and where the two systems are exchanged, query by query: float64 [replicates].
+    """|t| of a difference of averages, and of its replicates, which exchange systems by query: float64 [replicates].
 
     t is the sum of the differences of queries over the root of the sum of their squares, which no exchange changes. So
-    the largest of many t holds its level with few queries too.
+    the test by the largest of many t keeps its level even with few queries.
     """
     parts = one.parts - other.parts
     parts[abs(parts) <= rounding_of_differences(one, other)] = 0.0
@@ -276,9 +276,9 @@ def t_of_exchanges(one: Exchanged, other: Exchanged) -> tuple[float, F64]:
 
 
 def t_of_bootstrap(difference: float, replicates: F64) -> tuple[float, F64]:
-    """|t| of a difference, its distance from 0 in standard errors, and of its replicates, their distance from it.
+    """|t| of a difference, its distance from 0 in standard errors; and |t| of replicates, their distance from it.
 
-    The standard error is that of all replicates, so that the largest of many t is too small with few queries.
+    The standard error is that of all replicates, so the largest of many t is too small with few queries.
     """
     error = standard_error(replicates)
     if not error > 0:
@@ -293,7 +293,7 @@ def _defined(replicates: F64) -> F64:
 def _quantiles(values: F64, low: float, high: float) -> tuple[float, float]:
     if not len(values):
         return math.nan, math.nan
-    finite = np.isfinite(values).all()  # there is nothing between a number and infinity
+    finite = np.isfinite(values).all()  # no interpolation between a number and infinity
     ends = np.quantile(values, [low, high], method="linear" if finite else "nearest")
     return float(ends[0]), float(ends[1])
 
@@ -302,7 +302,7 @@ QUERIES, _SIGNS, DOCUMENTS = 0, 1, 2
 """The streams of a replicate."""
 
 _AT_ONCE = 256
-"""The number of replicates that are drawn at once."""
+"""The number of replicates that are drawn together."""
 
 
 def bootstrap_weights(seed: int, replicates: int, n: int, stream: int = QUERIES) -> I32:
@@ -316,7 +316,7 @@ def bootstrap_weights(seed: int, replicates: int, n: int, stream: int = QUERIES)
 
 
 def random_signs(seed: int, replicates: int, n_queries: int) -> I8:
-    """1 or -1 for each query in each replicate, each as likely: int8 [n_queries, replicates]."""
+    """1 or -1 with equal probability for each query in each replicate: int8 [n_queries, replicates]."""
     rows = np.empty((replicates, n_queries), np.int8)
     for begin, words in _streams(seed, replicates, -(-n_queries // 64), _SIGNS):
         octets = words.astype("<u8").view(np.uint8)
@@ -331,7 +331,7 @@ def left_out_weights(n_queries: int) -> I32:
 
 
 def _streams(seed: int, replicates: int, n_words: int, stream: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-    """The first words of a stream of some replicates at once: the first of them, and uint64 [n_at_once, n_words]."""
+    """Yield the first words of a stream for blocks of replicates: the first replicate, uint64 [n_at_once, n_words]."""
     source = np.random.Philox(key=np.array([seed, 0], np.uint64), counter=[0, 0, 0, stream])
     state = source.state
     for begin in range(0, replicates, _AT_ONCE):

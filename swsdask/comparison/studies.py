@@ -1,24 +1,24 @@
 """Two simulation studies: how often intervals cover the truth and tests reject it, and which penalty functions agree.
 
-Intervals and tests: an evaluation draws its queries from a population: of each, its difficulty, its number of targets,
-and the scores of the targets and of the false alarms of two systems, all of them random. Given the query the two
-systems are alike and independent, so their true values are equal: an interval of 95 % should hold the true value in
-95 % of the evaluations, and a test at 5 % reject that the systems are alike in 5 %. The true value is that of
-`_POPULATION` queries, whose own error is a fraction of an evaluation's. Evaluations go through `comparison.compare`, as
-those of users do.
+Intervals and tests: an evaluation draws its queries from a population: the difficulty of each query, its number of
+targets, and the scores of the targets and of the false alarms of two systems are random. Given the query, the two
+systems are identically distributed and independent, so their true values are equal: an interval of 95 % should contain
+the true value in 95 % of the evaluations, and a test at 5 % should reject equality in 5 %. The true value is that of
+`_POPULATION` queries, whose own error is a fraction of an evaluation's. Evaluations go through `comparison.compare`,
+like those of users.
 
 GAP: which penalty functions rank simulated systems alike. Source: Liu and Oard, One-Sided Measures for Evaluating
 Ranked Retrieval Effectiveness with Spontaneous Conversational Speech, SIGIR 2006, Section 3. Ten topics have 6 to 15
 onsets among 600 points (150 minutes in steps of 15 seconds). A system's list holds every point once. Points come from a
-two-state Markov model, p = 0.5: state 0 emits any point alike, state 1 one near an onset (Gaussian with a standard
-deviation of 3 points, cut off at 9), both among the points not yet emitted; once none near an onset is left, state 1
-emits as state 0 does. Each point is put at a rank drawn by Zipf's law (rank k with a probability of 0.143 / k), again
-where the rank is taken. 100 systems are ranked by mean GAP over topics, under 28 penalty functions: triangular of +-10
-to +-2, rectangular of +-10 to +-1, Gaussian of sigma 5 to 2 in nine even steps cut at +-10. Kendall's tau (tau-b)
-compares the rankings.
+two-state Markov model, p = 0.5: state 0 emits all points with equal probability, state 1 a point near an onset
+(Gaussian with a standard deviation of 3 points, cut off at 9), both among the points not yet emitted; once none near an
+onset is left, state 1 emits like state 0. Each point is put at a rank drawn by Zipf's law (rank k with a probability of
+0.143 / k); the draw is repeated if the rank is taken. 100 systems are ranked by mean GAP over topics, under 28 penalty
+functions: triangular of +-10 to +-2, rectangular of +-10 to +-1, Gaussian of sigma 5 to 2 in nine even steps cut at
++-10. Kendall's tau (tau-b) compares the rankings.
 
-Differences from the source: it draws a rank again while it is taken, here ranks are drawn among the free ones, which is
-the same distribution. It is one run; this has as many replicates as wanted.
+Differences from the source: it repeats a draw while the rank is taken; here ranks are drawn among the free ones, which
+is the same distribution. The source has one run; this study has any number of replicates.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _BLOCK = 20_000
 
 _BETA = 66.7
 _NONTARGETS = 36_000
-"""Seconds without targets, ten hours."""
+"""The seconds without targets: ten hours."""
 
 _MEAN_TARGETS, _MOST_TARGETS = 6.0, 30
 _FALSE_ALARMS = 8.0
 """The mean number of false alarms of a query."""
 
 EVALUATIONS, N_QUERIES, REPLICATES = 4000, 200, 500
-"""The size of a study. Of 4000 evaluations a share of 4 % has a standard error of .31 points, so what every test has to
-reject, 3 to 7 %, is three of them from what the most careful does: the sign test, which can reject in 4.2 % at most. Of
-400 it would be one, and one study in six would miss it by chance.
+"""The size of a study. With 4000 evaluations a share of 4 % has a standard error of .31 points. Every test must reject
+in 3 to 7 %; the lower bound is three standard errors below the most conservative test, the sign test, which can reject
+in 4.2 % at most. With 400 evaluations it would be one, and one study in six would miss the bound by chance.
 """
 
 _MEASURES = ("atwv", "map")
@@ -65,7 +65,7 @@ _TESTS = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon")
 NAMES = tuple(
     (measure, name) for measure in _MEASURES for name in (*(f"{kind} interval" for kind in _INTERVALS), *_TESTS)
 )
-"""The outcomes of every evaluation: whether the interval holds the truth, or whether the test rejects."""
+"""The outcomes of every evaluation: whether the interval contains the truth, or whether the test rejects."""
 
 
 class _Shared(NamedTuple):
@@ -84,9 +84,9 @@ def interval_study(
     replicates: int = REPLICATES,
     done: Callable[[int], None] | None = None,
 ) -> CoverageStudy:
-    """The study over so many evaluations. `done` is called with the number of each as it ends.
+    """The study over `evaluations` evaluations. `done` is called with the number of each when it ends.
 
-    The same seed gives the same bits on every executor, and the first evaluations of a longer study.
+    The same seed gives the same bits on every executor; a longer study begins with the same evaluations.
     """
     truth = _truth(seed)
     shared = _Shared(seed, n_queries, Resampling(seed, replicates), truth)
@@ -98,7 +98,7 @@ def interval_study(
 
 
 def _truth(seed: int) -> dict[str, float]:
-    """The measures of the population, of which every block of queries has a stream of random numbers of its own."""
+    """The measures of the population; every block of its queries has its own stream of random numbers."""
     sums: dict[str, list[float]] = {measure: [] for measure in _MEASURES}
     for block in range(_POPULATION // _BLOCK):
         (one, other) = _systems(np.random.default_rng([seed, 1, block]), _BLOCK)
@@ -125,7 +125,7 @@ def _evaluation(number: int, shared: _Shared) -> dict[int, Bool]:
 
 
 def _systems(rng: np.random.Generator, n_queries: int) -> tuple[dict[str, Averages], dict[str, Averages]]:
-    """The numbers by query of two systems that are alike, as what ATWV and MAP are averages of."""
+    """Two identically distributed systems, as the averages over queries that ATWV and MAP are."""
     ease = rng.normal(0.0, 0.7, n_queries)
     n_targets = np.minimum(rng.geometric(1 / _MEAN_TARGETS, n_queries), _MOST_TARGETS)
     return _system(rng, ease, n_targets), _system(rng, ease, n_targets)
@@ -153,7 +153,7 @@ def _system(rng: np.random.Generator, ease: F64, n_targets: np.ndarray) -> dict[
 
 
 N_ONSETS = range(6, 16)
-"""Of each topic."""
+"""The numbers of onsets of the ten topics."""
 CUT = 10.0
 
 
@@ -166,13 +166,13 @@ class GapModel:
     points : int
         M, the number of points in a topic.
     systems : int
-        How many systems are ranked.
+        The number of systems that are ranked.
     p : float
-        The probability of either state of the Markov model to be followed by state 1.
+        The probability that state 1 follows either state of the Markov model.
     sigma : float
         The standard deviation of the points near an onset, in points.
     cutoff : int
-        How far from an onset these points lie at most.
+        The greatest distance of these points from an onset.
     """
 
     points: int = 600
@@ -208,11 +208,11 @@ def gap_study(
     done: Callable[[int], None] | None = None,
     model: GapModel = GapModel(),
 ) -> GapStudy:
-    """The study with so many replicates, at least one, of systems by a model.
+    """The study with `replicates` replicates, at least one, of systems by a model.
 
-    `done` is called with the number of each replicate as it ends.
+    `done` is called with the number of each replicate when it ends.
 
-    The same seed gives the same bits on every executor, and the first replicates of a longer study.
+    The same seed gives the same bits on every executor; a longer study begins with the same replicates.
     """
     found = executor.map_reduce(
         _replicate, range(replicates), or_, (seed, model), label=lambda number: f"replicate {number}", done=done
@@ -245,9 +245,9 @@ def _lists(onsets: I64, rng: np.random.Generator, model: GapModel) -> I64:
 
 
 def kendall(scores: F64) -> F64:
-    """Kendall's tau-b between the rankings that the lines of float64 [n, n_systems] make: float64 [n, n].
+    """Kendall's tau-b between the rankings by the rows of float64 [n, n_systems]: float64 [n, n].
 
-    NaN where all scores of a line are equal.
+    NaN if all scores of a row are equal.
     """
     first, second = np.triu_indices(scores.shape[1], 1)
     order = np.sign(scores[:, first] - scores[:, second]).astype(np.int64)

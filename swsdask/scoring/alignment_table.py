@@ -1,17 +1,17 @@
 """The alignment as a table, every trial with its target and every target without a trial; and the errors of systems.
 
 Cells come in any order and hold any part of a system's trials, but every (query, document) lies in one cell. So each
-cell's rows are sorted where it is aligned, wait in a file of their own, and are then merged: memory stays flat however
-many trials there are, and the order of the rows does not depend on the cells. Targets are numbered as
-`Trials.occurrence` does.
+cell's rows are sorted in the task that aligns it, stored in a separate file, and then merged: memory does not grow with
+the number of trials, and the order of the rows does not depend on the cells. Targets are numbered as in
+`Trials.occurrence`.
 
-Under `impute = "error"` a run must give every trial (query, document) of the evaluation, as MediaEval's tool does by
-default; those of queries without targets count only where averages count them.
+Under `impute = "error"` a run must give every trial (query, document) of the evaluation, as MediaEval's tool requires
+by default; trials of queries without targets count only if averages count these queries.
 
 Errors are the queries that cost a system most, with their highest false alarms and missed targets. The cost of a query
 is P_miss + beta P_fa of that query alone (Eq. 1, 3 and 6 of the 2013 measures document), at the system's decisions; a
 trial without a decision is accepted. A rate without trials costs nothing. Queries of equal cost are in the order of
-their ids. Two queries are confused where a false alarm of one overlaps an occurrence of the other in time.
+their ids. Two queries are confused if a false alarm of one overlaps an occurrence of the other in time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from swsdask.statistics.place_trials import document_targets
 from swsdask.statistics.segment_trials import targets_of_segments
 
 ABSENT = int(np.iinfo(np.int64).min)
-"""The value of the channel or times of a target that has none."""
+"""The value of the channel or times of a target without them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +101,13 @@ ROW = np.dtype(
         ("outcome", np.int8),
     ]
 )
-"""A row of the alignment before codes become ids and ticks seconds; integers that are `ABSENT` become nulls."""
+"""A row of the alignment, before codes are replaced by ids, ticks by seconds, and integers `ABSENT` by nulls."""
 
 OUTCOMES = ("hit", "miss", "false_alarm", "correct_nondetection")
 HIT, MISS, FALSE_ALARM, CORRECT_NONDETECTION = range(4)
 
 ROWS_AT_ONCE = 250_000
-"""The number of rows that a task aligns, and about the number that a table has."""
+"""The number of rows that a task aligns, and the approximate number of rows of a table."""
 
 
 def align_systems(
@@ -123,12 +123,12 @@ def align_systems(
 
     A run of at most `FEW_ROWS` detections is one task. The cells of a larger one are tasks, and merged here.
 
-    Rows are ordered by system as given, query as in the list, document as in the evaluation; of each document first the
-    trials by channel, start, end and score from the highest, then the targets that no trial is mapped to. Mapped trials
-    are hits, or misses if their decision is NO; the others false alarms, or correct non-detections. Times of the
-    reference are those of the occurrence or the segment, null for document trials; those of a run without times are
-    null. Documents that the evaluation does
-    not know come before the others, by id; an archive of a release that did not keep their ids gives "".
+    Rows are ordered by system as given, query as in the list, document as in the evaluation; within a document first
+    the trials by channel, start, end and score from the highest, then the targets that no trial is mapped to. Mapped
+    trials are hits, or misses if their decision is NO; the others are false alarms, or correct non-detections. Times of
+    the reference are those of the occurrence or the segment, null for document trials; times of a run without times are
+    null. Documents that are not in the evaluation come before the others, by id; an archive of a release that did not
+    keep their ids gives "".
     """
     known_everywhere = executor.share(reference)
     rows_per_task = min(ROWS_AT_ONCE, settings.rows_per_task)
@@ -180,7 +180,7 @@ def _align_whole(whole: _WholeRun, reference: Reference) -> tuple[str, pa.Buffer
 def _encoded(
     run: Run, parts: Sequence[Rows], mapped: Bool, reference: Reference, unknown: UnknownDocuments
 ) -> pa.Buffer:
-    """The rows of sorted parts, and the targets that are not mapped, as a Parquet file."""
+    """The rows of sorted parts, and the targets without a trial, as a Parquet file."""
     missed = _missed(targets_of(reference), ~mapped)
     return encoded_in_turn((_table(run, rows, reference, unknown) for rows in _merged([*parts, missed])), ALIGNMENT)
 
@@ -200,7 +200,7 @@ def _aligned(
     of_run: tuple[ScoreRange, UnknownDocuments],
     progress: Progress,
 ) -> Iterator[Aligned]:
-    """Align the tasks in order, a few at a time."""
+    """Align the tasks, a few at a time, and yield the results in order."""
     shared = (reference, executor.share(of_run))
     while some := list(enumerate(islice(work, 2 * executor.workers))):
         parts = executor.map_reduce(
@@ -275,7 +275,7 @@ def _missed(targets: Targets, wanted: Bool) -> Rows:
 
 
 def _put_by(rows: Rows, file: Path) -> Rows:
-    """Write rows to disk, and return them mapped into memory."""
+    """Write rows to disk, and return them as a memory map."""
     if not len(rows):
         return rows
     np.save(file, rows)
@@ -284,7 +284,7 @@ def _put_by(rows: Rows, file: Path) -> Rows:
 
 
 def _merged(parts: Sequence[Rows]) -> Iterator[Rows]:
-    """Sorted parts as one, in pieces that end where a (query, document) does; of the same one, earlier parts first."""
+    """Merge sorted parts, in pieces of whole (query, document) pairs; rows of equal pairs keep the order of parts."""
     keys = [_key(part) for part in parts]
     every, counts = np.unique(np.concatenate(keys), return_counts=True)
     begin = 0
@@ -342,7 +342,7 @@ _ROWS_AT_ONCE = 500_000
 
 
 def check_complete(cells: Cells, run: Run, counts: Counts, reference: Reference) -> None:
-    """Raises `InputError` naming the first trial (query, document) that a run leaves out, and how many there are."""
+    """Raises `InputError` if a run leaves out trials (query, document): names the first, and says how many."""
     whole = reference.conditions[0]
     given = (counts.mapped + counts.unmapped).sum(axis=(1, 2))
     missing: I64 = np.where(whole.queries, whole.n_trials - given, 0)
@@ -364,7 +364,7 @@ def check_complete(cells: Cells, run: Run, counts: Counts, reference: Reference)
 
 
 def _first_missing(cells: Cells, run: Run, query: int, reference: Reference) -> int:
-    """The first document without a trial of a query that lacks some."""
+    """The first document without a trial of a query."""
     found = np.zeros(reference.n_documents, np.bool_)
     columns = [*trial_columns(reference.rule, reference.n_groups, False)]
     for cell in cells(run.system, _ROWS_AT_ONCE):
@@ -382,7 +382,7 @@ Event = tuple[str, str, str, int | None, float | None, float | None, float | Non
 
 @dataclass(frozen=True, eq=False)
 class _Occurrences:
-    """The occurrences of each query by document, to find those that a stretch of time overlaps."""
+    """The occurrences of each query by document, to find those that overlap a time interval."""
 
     reference: Reference
     order: I64
@@ -394,7 +394,7 @@ class _Occurrences:
         return cls(reference, order, reference.document[order].astype(np.int64))
 
     def under(self, query: int, document: int, channel: int, start: int, end: int) -> list[str]:
-        """The other queries that occur there, by id."""
+        """The other queries that occur in an interval, by id."""
         begin, stop = np.searchsorted(self.document, [document, document + 1])
         there, known = self.order[begin:stop], self.reference
         overlaps = (known.start[there] < end) & (known.end[there] > start) & (known.channel[there] == channel)
@@ -413,9 +413,9 @@ class _OfSystem(NamedTuple):
 
 
 class WorstQueries:
-    """Takes the errors of every system (a `scoring.result_tables.Observer`).
+    """Collects the errors of every system (a `scoring.result_tables.Observer`).
 
-    `queries` and `false_alarms` are how many are listed: queries of a system, and false alarms of a query.
+    `queries` is the number of queries listed per system, `false_alarms` the number of false alarms listed per query.
     """
 
     needs = (Counts, HighestFalseAlarms, FoundTargets)
@@ -425,7 +425,7 @@ class WorstQueries:
         self._n_queries, self._n_false_alarms = queries, false_alarms
 
     def observe(self, system: str, scored: Scored) -> _OfSystem:
-        """Take those of a system, in every condition."""
+        """Collect the errors of a system, in every condition."""
         found = _OfSystem(system, [], [], [], scored.weights.beta)
         if not scored[Counts].has_decisions:
             text = "trials without a decision count as accepted."

@@ -30,30 +30,30 @@ from swsdask.statistics.counts import NO, NONE, YES, Counts, stretches
 from swsdask.statistics.statistic import OfDetections, Statistic
 
 TASKS_PER_WORKER = 8
-"""The number of tasks of `rows_per_task` per worker in a full group: few workers wait while a round ends."""
+"""The number of tasks of `rows_per_task` per worker in a full group: so few workers wait at the end of a round."""
 
 FEW_ROWS = 1_000_000
-"""No task is made smaller than this so that workers end together: counting so many rows takes several times as long as
-Dask needs for a task."""
+"""Tasks that shrink so that workers end together have at least this many rows: counting them takes several times as
+long as Dask's overhead for a task."""
 
 SERVED = 16
-"""The maximum number of workers that Dask's scheduler keeps busy with tasks of these sizes. Tasks of more workers are
-larger in proportion: by the model in tests/bench/simulate_cluster.py even 100 workers would wait for the scheduler most
-of the time."""
+"""The maximum number of workers that Dask's scheduler keeps busy with tasks of these sizes. With more workers, tasks
+are larger in proportion: otherwise, by the model in tests/bench/simulate_cluster.py, even 100 workers would wait for
+the scheduler most of the time."""
 
 ROWS_PER_CELL = 500_000
-"""The maximum size of a cell: a row group, which is read without a copy, into memory that was just released."""
+"""The maximum size of a cell: a row group, which is read without a copy, into memory that has just been released."""
 
 HELD_BYTES = 128 << 20
 MOST_HELD_BYTES = 512 << 20
-"""The memory, for each worker and for all, of what later rounds of a group need, where workers share the memory of this
-process. To read scores again takes a tenth of the time in which a large archive is scored from a disk, more from a
+"""The memory, per worker and in total, for data that later rounds of a group need, if workers share the memory of this
+process. Reading scores again takes a tenth of the time of scoring a large archive from a disk, and more from a
 store."""
 
 ROWS_AHEAD = 1_000_000
 MOST_AHEAD = 16
-"""The numbers of rows of distant cells, and of cells, that are read ahead: a request of 30 ms takes less time than
-counting what was read before it."""
+"""The maximum numbers of rows of distant cells, and of cells, that are read ahead: a request of 30 ms takes less time
+than counting what was read before it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class CellTask:
 
     @property
     def rows(self) -> int:
-        """The number of all their detections."""
+        """The number of detections of all cells."""
         return sum(cell.rows for cell in self.cells)
 
     def count(self, shared: Shared) -> dict[str, Statistics]:
@@ -100,7 +100,7 @@ class NoDetections:
 
     @property
     def source(self) -> str:
-        """There is none."""
+        """A text in place of a file."""
         return "no detections"
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:  # noqa: ARG002
@@ -115,9 +115,9 @@ class NoDetections:
 
 
 class HeldCell:
-    """A cell whose detections stay in memory once they are read, for later rounds: all that was read, or `names` of it.
+    """A cell whose detections stay in memory after reading, for later rounds: all columns read, or only `names`.
 
-    Where rows have an order in files, scores read with it are other ones than without (`archive.cells`).
+    If rows have an order in files, scores read with the order differ from those read without (`archive.cells`).
     """
 
     def __init__(self, cell: Cell, names: Collection[str] | None = None) -> None:
@@ -129,11 +129,11 @@ class HeldCell:
 
     @property
     def is_distant(self) -> bool:
-        """Whether what is not read yet is."""
+        """Whether the columns not read yet are distant."""
         return self._held is None and self._cell.is_distant
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
-        """The named columns, read if not all of them are held, or with an order that is not requested now, or without
+        """The named columns. They are read unless all are held, without an order that is not requested now, and with
         the check that is requested now.
         """
         held = self._held
@@ -152,7 +152,7 @@ class HeldCell:
         return _only(held, columns)
 
     def confirm(self, columns: Sequence[str]) -> None:
-        """Remember that what is held has been found sound."""
+        """Remember that the held columns have been checked."""
         self._sound = True
         self._cell.confirm(columns)
 
@@ -162,14 +162,14 @@ def _only(detections: Detections, names: Collection[str]) -> Detections:
 
 
 Cells = Callable[[str, int], Iterable[Cell]]
-"""The cells of a system, of about so many rows: `Archive.cells`."""
+"""The cells of a system, of about the given number of rows: `Archive.cells`."""
 
 
 def tasks(cells: Cells, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[CellTask]:
     """Every cell of the runs, in order, in tasks that shrink towards the end: few tasks, and workers end together.
 
-    A task has as many cells as fit in a worker's half of an equal share of the rows that are left (guided
-    self-scheduling: Polychronopoulos and Kuck 1987), but no more than `rows_per_task` rows, unless one cell has more.
+    A task has as many cells as fit in half of a worker's equal share of the remaining rows (guided self-scheduling:
+    Polychronopoulos and Kuck 1987), but no more than `rows_per_task` rows, unless one cell has more.
     With more workers than `SERVED` the limits are larger in proportion.
     """
     larger = max(1, workers / SERVED)
@@ -201,10 +201,10 @@ def _every(cells: Cells, systems: Iterable[str], rows_per_task: int) -> Iterator
 def read_ahead(
     cells: Sequence[Cell], columns: Sequence[Sequence[str]], checked: Sequence[bool]
 ) -> Generator[Detections, None, None]:
-    """Read cells ahead and yield each one, in order; `columns` are those of each, `checked` whether they are to be.
+    """Read cells ahead and yield each one, in order; `columns` and `checked` are the arguments of `read` for each.
 
-    Distant cells are requested while earlier ones are counted, as many as have `ROWS_AHEAD` rows, and at least one. An
-    error is raised where its cell would be returned.
+    Distant cells are requested while earlier ones are counted: up to `ROWS_AHEAD` rows, and at least one cell. An error
+    is raised when its cell would be yielded.
     """
     if not any(cell.is_distant for cell in cells):
         for cell, names, check in zip(cells, columns, checked, strict=True):
@@ -228,7 +228,7 @@ def read_ahead(
 
 @contextmanager
 def naming(cell: Cell) -> Iterator[None]:
-    """Name the cell in the `ExecutionError` of what fails inside; a `SwsdaskError` passes as it is."""
+    """Name the cell in an `ExecutionError` for any failure inside; a `SwsdaskError` passes unchanged."""
     try:
         yield
     except SwsdaskError:
@@ -244,8 +244,8 @@ _LARGE = 31 << 20
 class Round:
     """The data that tasks of one round need besides the reference.
 
-    `scores` and `prepared` are by system, of those that need a statistic of this round; `prepared` then by statistic,
-    of those that are needed, which are computed from the same trials.
+    `scores` and `prepared` are by system, for systems that need a statistic of this round; `prepared` then by needed
+    statistic. All of these are computed from the same trials.
     """
 
     scores: Mapping[str, ScoreRange]
@@ -259,7 +259,7 @@ class Round:
         found: Mapping[str, Statistics],
         reference: Reference,
     ) -> Self:
-        """The round of those of `statistics` that are needed after what was `found`, by system as `scores`."""
+        """The round of the `statistics` that are still needed, given those already `found`, by system like `scores`."""
         every = {system: {s: s.prepare(found[system], reference) for s in statistics} for system in scores}
         return cls._needed(scores, {name: {s: p for s, p in of.items() if p is not None} for name, of in every.items()})
 
@@ -273,10 +273,9 @@ class Round:
         return _columns(self.prepared[system], reference)
 
     def checks(self, system: str, reference: Reference) -> bool:
-        """Whether counting goes through all rows of a system, so that no other look at them is needed.
+        """Whether counting checks all rows of a system, so that reading need not check them.
 
-        Alignment refuses codes that there are not; where every detection is a trial, `Counts` has seen all scores and
-        decisions.
+        Alignment refuses unknown codes; if every detection is a trial, `Counts` checks all scores and decisions.
         """
         rule = reference.rule
         return Counts in self.prepared[system] and rule.trials == "virtual" and rule.outside == "false_alarm"
@@ -294,7 +293,7 @@ def _columns(statistics: Collection[type[Statistic]], reference: Reference) -> l
 
 
 def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...]]:
-    """The needed statistics and all that these come `after`, each in the earliest round that it can be in."""
+    """The needed statistics and those that they come `after`, each in the earliest possible round."""
     before: dict[type[Statistic], tuple[type[Statistic], ...]] = {}
     waiting = list(needed)
     while waiting:
@@ -313,11 +312,11 @@ def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...
 
 
 class DetectionSource:
-    """Runs, which have `cells`, under a reference; it counts `statistics` of them, and knows no measure.
+    """A source that counts `statistics` of runs from their `cells`, under a reference; it knows no measure.
 
-    What is `kept` in the archive is not counted, what is counted is kept. Where workers share the memory of this
-    process, what later rounds need of a group, but for alignment, is held as far as there is room; a group is not much
-    larger.
+    Statistics that are `kept` in the archive are not counted, and counted ones are kept. If workers share the memory of
+    this process, the columns that later rounds of a group need, except for alignment, are held as far as there is room;
+    a group is not much larger.
     """
 
     def __init__(
@@ -364,7 +363,7 @@ class DetectionSource:
         return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, keep)
 
     def _hold(self, group: list[str], systems: Sequence[str]) -> None:
-        """Hold the cells of some systems, as many as there is room for, and none of another group any more."""
+        """Hold the cells of some systems, as far as there is room, and release those of other groups."""
         if group == self._group:
             return
         self._group, self._held = group, {}
@@ -388,7 +387,7 @@ _BYTES = {field.name: field.type.bit_width // 8 for field in DETECTION_COLUMNS}
 def _of_cell(
     cell: Cell, columns: Sequence[str], detections: Detections, reference: Reference, this: Round
 ) -> Statistics:
-    """The statistics of a cell; where counting checks the rows, `Counts` is taken before the others."""
+    """The statistics of a cell; if counting checks the rows, `Counts` is computed before the others."""
     prepared = this.prepared[cell.system]
     aligned = any(statistic.aligned for statistic in prepared)
     scores = this.scores[cell.system]
@@ -401,7 +400,7 @@ def _of_cell(
             _check_bounds(cell.parts, trials, counts, scores)
     except ValueError:
         if checks:
-            cell.read(columns)  # An error that names the row group.
+            cell.read(columns)  # raises an error that names the row group
         raise
     if checks:
         cell.confirm(columns)
@@ -409,8 +408,8 @@ def _of_cell(
 
 
 def _check_bounds(parts: Sequence[int], trials: Trials, counts: Counts, scores: ScoreRange) -> None:
-    """Raise `ValueError` for trials that are not in the order of queries in each of their parts, of which only some
-    have decisions, or whose scores the run does not have.
+    """Raise `ValueError` if trials are not ordered by query in each of their parts, if only some have decisions, or if
+    their scores are outside the run's range.
     """
     least, most = scores.run
     by_decision = counts.mapped.sum(axis=(0, 1)) + counts.unmapped.sum(axis=(0, 1))
@@ -426,10 +425,10 @@ def _check_bounds(parts: Sequence[int], trials: Trials, counts: Counts, scores: 
 
 @cache
 def _keep_pages() -> None:
-    """Let a process keep the pages of the arrays of one cell for those of the next.
+    """Let a process reuse the memory pages of one cell's arrays for the next cell.
 
-    glibc's allocator gives back to the system what is free beyond twice the largest array that was ever freed (up
-    to 32 MiB), and new pages take as long as counting does. So a large one is freed first; nothing is written to
-    it, so it takes no memory. Elsewhere this does nothing.
+    glibc's allocator returns free memory beyond twice the largest array that was ever freed (up to 32 MiB) to the
+    system, and new pages take as long as counting. So a large array is freed first; nothing is written to it, so it
+    takes no memory. With other allocators this does nothing.
     """
     np.empty(_LARGE, np.uint8)

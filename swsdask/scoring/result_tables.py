@@ -1,9 +1,9 @@
 """The results of one run, computed from its statistics: numbers and curves as tables, and notes.
 
-In an archive the results of systems are kept, so that numbers are neither computed nor encoded again. They depend on
-the rows of the run and what it tells of itself, on its name, which is in the rows of results, on the reference with its
-inputs, the settings of the evaluation, and on which measures were requested. Of `MOST` such choices the results of a
-run are kept, the last ones. Only measures of this package are kept: the version of others is unknown.
+An archive keeps the results of systems, so that numbers are neither computed nor encoded again. They depend on the rows
+and the attributes of the run, on its name, which is in the rows of results, on the reference with its inputs, on the
+settings of the evaluation, and on the requested measures. The results of a run are kept for the last `MOST` such
+choices. Only measures of this package are kept: the version of others is unknown.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from swsdask.statistics.statistic import Statistic
 
 
 class Observer(Protocol):
-    """Takes what it needs of every system beside its numbers."""
+    """Collects data of every system beside its numbers."""
 
     @property
     def needs(self) -> tuple[type[Statistic], ...]:
-        """The statistics that it looks at."""
+        """The statistics that it needs."""
         ...
 
     @property
     def apart(self) -> bool:
-        """Whether it needs statistics that keep every document apart."""
+        """Whether it needs statistics that keep every document separate."""
         ...
 
     def observe(self, system: str, scored: Scored) -> object:
-        """Return what it takes of a system. Called where the numbers of the system are computed, which is a task."""
+        """Return the data of a system. Called in the task that computes the numbers of the system."""
         ...
 
 
@@ -56,7 +56,7 @@ class Observer(Protocol):
 class CountedRun:
     """A run with its merged statistics, the measures to compute, and the names of the requested ones (None: all).
 
-    If there is an observer it sees the run.
+    If there is an observer, it sees the run.
     """
 
     system: str
@@ -91,9 +91,9 @@ def result_tables(
 ) -> tuple[pa.Table, pa.Table]:
     """The numbers and the curves of one system, as coded rows of `SCORES` and `CURVES`.
 
-    Of `names` only, None: all that the measures yield. The name `twv@` means `twv@0.5` and all others. Numbers are
-    ordered by condition, then those over all queries before those of each query in the order of the list, then by
-    measure in the order of `measures`, of which those of users come last. Curves are ordered by kind, then condition.
+    Only the numbers in `names`; None: all that the measures yield. The name `twv@` means `twv@0.5` and other points.
+    Numbers are ordered by condition, then those over all queries before those of each query in the order of the list,
+    then by measure in the order of `measures`; measures of users come last. Curves are ordered by kind, then condition.
     """
     of_users = [measure for measure in measures if type(measure) not in _OURS]
     own = [measure for measure in measures if type(measure) in _OURS]
@@ -129,15 +129,15 @@ def _score_table(system: str, reference: Reference, numbers: Iterable[Values], n
 
 
 _OVERALL = np.array([-1])
-"""In place of the numbers of queries where a number is over all of them."""
+"""Used in place of query numbers for a number over all queries."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowOrder:
     """The structure of a system's numbers, which determines the order and the names of its rows.
 
-    `columns` are those of numbers (measure, place of the condition, length); `queries` has the place of every number's
-    query. Systems of one reference nearly always have equal ones, so what follows from them is found once.
+    `columns` are the columns of numbers (measure, index of the condition, length); `queries` has the index of every
+    number's query. Systems of one reference nearly always have equal structures, so the order is computed once.
     """
 
     conditions: tuple[str, ...]
@@ -158,7 +158,7 @@ class RowOrder:
 
 @lru_cache(maxsize=2)
 def _in_order(rows: RowOrder) -> tuple[I64, tuple[pa.Array, pa.Array, pa.Array]]:
-    """The order of the rows, and in that order their conditions, queries and measures."""
+    """The order of the rows; and their conditions, queries and measures, in that order."""
     names, at, lengths = zip(*rows.columns, strict=True) if rows.columns else ((), (), ())
     condition = np.repeat(np.array(at, np.int64), lengths)
     order = np.argsort(condition * (len(rows.query_ids) + 1) + rows.queries, kind="stable")
@@ -173,7 +173,7 @@ def _in_order(rows: RowOrder) -> tuple[I64, tuple[pa.Array, pa.Array, pa.Array]]
 
 
 _KINDS = ("det", "precision_recall", "ece", "ape")
-"""The beginnings of the names of curves, by kind, in their order."""
+"""The prefixes of the names of curves, by kind, in order."""
 
 
 def _curve_table(system: str, curves_of_parts: Iterable[Curve]) -> pa.Table:
@@ -196,9 +196,9 @@ def _curve_table(system: str, curves_of_parts: Iterable[Curve]) -> pa.Table:
 
 
 def _each_named(names: Sequence[str], place: I64 | I32, appear: Iterable[int] | None = None) -> pa.Array:
-    """A column of the names at some places. Names may be equal; no name is in the dictionary twice.
+    """A column of the names at the indices `place`. Names may be equal; no name is in the dictionary twice.
 
-    `appear` are the places in the order in which they first occur, without those that do not; None: it is their own.
+    `appear` are the indices that occur, in order of first appearance; None: they are in ascending order.
     """
     distinct = dict.fromkeys(names if appear is None else [names[number] for number in appear])
     codes = {name: code for code, name in enumerate(distinct)}
@@ -206,14 +206,14 @@ def _each_named(names: Sequence[str], place: I64 | I32, appear: Iterable[int] | 
 
 
 def name_column(names: Sequence[str], code: I64 | I32) -> pa.Array:
-    """A column of names from their codes, negative where there is no name."""
+    """A column of names from their codes; a negative code means no name."""
     missing = code < 0 if code.min(initial=0) < 0 else None
     codes = pa.array(code.astype(np.int32, copy=False), mask=missing)
     return pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
 
 
 MOST = 16
-"""Of how many choices of reference, settings and measures the results of a run are kept."""
+"""The number of choices of reference, settings and measures for which the results of a run are kept."""
 
 _NUMBER = pa.struct([SCORES.field(name) for name in ("condition", "measure", "value")])
 _NOTE = pa.struct({"text": pa.string(), "summary": pa.string(), "number": pa.int64()})
@@ -241,13 +241,13 @@ class KeptResults:
         self._choice = digest_of((archive.inputs, reference, settings.model_dump(), names, requested))
 
     def anew(self) -> Self:
-        """Return a copy with counts of its own."""
+        """Return a copy with its own counts."""
         kept = copy(self)
         kept.files = self.files.anew()
         return kept
 
     def read(self, systems: Iterable[Run]) -> dict[str, SystemResults]:
-        """The results that are kept, of some systems."""
+        """The kept results of some systems."""
         places = {run.system: self._place(run.system) for run in systems}
         rows = self.files.read(set(places.values()))
         found = {}
@@ -281,7 +281,7 @@ def kept_results(
     families: Sequence[Measure],
     measures: Sequence[str] | None,
 ) -> KeptResults | None:
-    """The results that an archive keeps; None where nothing can be."""
+    """The results that an archive keeps; None if none can be kept."""
     if isinstance(archive, StoredArchive) and can_keep(archive) and all(family in MEASURES for family in families):
         return KeptResults(archive, reference, settings, families, measures)
     return None
@@ -298,7 +298,7 @@ def _to_arrow(results: SystemResults) -> pa.RecordBatch:
 
 
 def _from_arrow(row: pa.RecordBatch, system: str) -> SystemResults:
-    """Undo `_to_arrow`. Raises `ValueError` for another row."""
+    """Undo `_to_arrow`. Raises `ValueError` for any other row."""
     if row.schema != _KEPT:
         raise ValueError(f"{row.schema} for results")
     scores, curves = (row.column(name)[0].as_buffer() for name in ("scores", "curves"))

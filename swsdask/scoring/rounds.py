@@ -1,10 +1,10 @@
 """Scoring of systems: their statistics are counted in rounds, then their results are computed.
 
-A statistic may need what an earlier one found, so statistics are counted in rounds; each is one map over the tasks of a
-group of systems. Systems are scored group by group, all rounds of one group before the next: a group is large enough
-that every worker has several tasks, and small enough that memory stays bounded however many systems there are. The
-results of a system are a task too, and encoded there, so the client only steers. Of small systems all of this is one
-task (`scoring.score`).
+A statistic may need the value of an earlier one, so statistics are counted in rounds; each round is one map over the
+tasks of a group of systems. Systems are scored group by group, all rounds of one group before the next: a group is
+large enough that every worker has several tasks, and small enough that memory is bounded for any number of systems. A
+task also computes and encodes the results of a system, so the client only coordinates. For small systems all of this is
+one task (`scoring.score`).
 
 Detections of an archive (`scoring.score`) and fragments of term discovery (`discovery.score`) are scored in this way;
 a `Source` cuts either into tasks. Nothing here can change a number.
@@ -36,7 +36,7 @@ Statistics = Mapping[StatisticType, Any]
 """The statistics of one system, by their type."""
 
 Shared = tuple[Any, ...]
-"""The values of `Source.shared`, then those of `Plan.shared`: a source and its tasks agree on their types."""
+"""The values of `Source.shared`, followed by those of `Plan.shared`: a source and its tasks agree on their types."""
 
 
 class System(Protocol):
@@ -58,7 +58,7 @@ SystemOfSource = TypeVar("SystemOfSource", bound=System, contravariant=True)
 
 
 class Task(Protocol):
-    """A part of a round; `str` of it names it in errors."""
+    """A part of a round; its `str` names it in errors."""
 
     @property
     def rows(self) -> int:
@@ -72,9 +72,9 @@ class Task(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A round of a group: its tasks, the rows of all of them, and the handles of what tasks need in this round.
+    """A round of a group: its tasks, the rows of all of them, and the handles of data that tasks need in this round.
 
-    `known` are statistics that need not be counted, by system; `keep` is called with those that were.
+    `known` are statistics that need not be counted, by system; `keep` is called with those that were counted.
     """
 
     tasks: Iterable[Task]
@@ -88,8 +88,8 @@ class Plan:
 class SystemResults:
     """The results of one system: its rows of `SCORES` and `CURVES`, as tables or encoded, and its notes.
 
-    They travel encoded. `overall` are the rows of `SCORES` over all queries; `observed` is what was taken of the system
-    beside its numbers.
+    They are sent encoded. `overall` are the rows of `SCORES` over all queries; `observed` is the data that an observer
+    collected.
     """
 
     scores: Rows
@@ -109,7 +109,7 @@ class SystemResults:
         return replace(self, scores=as_encoded(self.scores, SCORES), curves=as_encoded(self.curves, CURVES))
 
     def held(self, spill: Spill) -> Self:
-        """Return the same with its rows where they are held until they are written."""
+        """Return the same with its rows held by `spill` until they are written."""
         return replace(self, scores=spill.hold(self.scores, SCORES), curves=spill.hold(self.curves, CURVES))
 
     def __getstate__(self) -> dict[str, object]:
@@ -120,7 +120,7 @@ class Keeping(Protocol[SystemOfSource]):
     """Results that were computed before."""
 
     def read(self, systems: Sequence[SystemOfSource]) -> dict[str, SystemResults]:
-        """Return the results that are there of some systems, by system."""
+        """Return the kept results of some systems, by system."""
         ...
 
     def write(self, results: Mapping[str, SystemResults]) -> None:
@@ -129,7 +129,7 @@ class Keeping(Protocol[SystemOfSource]):
 
 
 class CountedSystem(Protocol):
-    """A system with its merged statistics; `str` of it names it in errors."""
+    """A system with its merged statistics; its `str` names it in errors."""
 
     @property
     def system(self) -> str:
@@ -142,7 +142,7 @@ class CountedSystem(Protocol):
         ...
 
     def results(self, shared: Shared) -> SystemResults:
-        """Compute its results; `shared` is what `Source` shares."""
+        """Compute its results; `shared` has the values that `Source` shares."""
         ...
 
 
@@ -151,7 +151,7 @@ class Source(Protocol[SystemOfSource]):
 
     @property
     def rounds(self) -> Sequence[Sequence[StatisticType]]:
-        """The statistics that are counted, round by round: each after those that it needs."""
+        """The statistics to count, round by round: each after those that it needs."""
         ...
 
     @property
@@ -161,13 +161,13 @@ class Source(Protocol[SystemOfSource]):
 
     @property
     def shared(self) -> Shared:
-        """The handles of what all tasks need, as `Executor.share` returned them."""
+        """The handles of the data that all tasks need, as `Executor.share` returned them."""
         ...
 
     def plan(
         self, group: Sequence[SystemOfSource], statistics: Sequence[StatisticType], found: Mapping[str, Statistics]
     ) -> Plan | None:
-        """The round that counts `statistics`, after what earlier rounds `found`; None if no system needs it."""
+        """The round that counts `statistics`, given those that earlier rounds `found`; None if no system needs it."""
         ...
 
 
@@ -189,7 +189,7 @@ class ResultTables:
         return cls(ordered, {system: aligned[system] for system in systems})
 
     def held(self, spill: Spill) -> Self:
-        """Return the same with the rows of systems where they are held until they are written."""
+        """Return the same with the rows of systems held by `spill` until they are written."""
         return replace(self, systems={system: own.held(spill) for system, own in self.systems.items()})
 
     @property
@@ -220,7 +220,7 @@ class ResultTables:
 
     @property
     def observed(self) -> dict[str, object]:
-        """The objects that were taken of each system beside its numbers."""
+        """The data that observers collected, by system."""
         return {system: own.observed for system, own in self.systems.items()}
 
 
@@ -239,21 +239,21 @@ def score_systems(
     Parameters
     ----------
     systems
-        The systems, drawn group by group.
+        The systems, consumed group by group.
     n_systems
-        How many there are.
+        The number of systems.
     source
-        What they are counted on.
+        The data from which statistics are counted.
     counted
-        Called in the client when the statistics of a system are counted.
+        Called in the client after the statistics of a system were counted.
     executor
-        Where tasks run.
+        Runs the tasks.
     progress
         Receives the phases of the work.
     kept
-        Results that need not be computed; those that are computed are added.
+        Results that need not be computed; computed results are added.
     spill
-        Where rows are held; None: in memory.
+        Holds the rows; None: they stay in memory.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def count_systems(
 def _counted(
     group: Sequence[AnySystem], which: str, source: Source[AnySystem], executor: Executor, progress: Progress
 ) -> dict[str, dict[StatisticType, object]]:
-    """The merged statistics of a group, by system; `which` systems it has, for progress."""
+    """The merged statistics of a group, by system; `which` names its systems, for progress."""
     found: dict[str, dict[StatisticType, object]] = {system.system: {} for system in group}
     for number, statistics in enumerate(source.rounds, 1):
         plan = source.plan(group, statistics, found)
@@ -360,6 +360,6 @@ def _results_of(counted: CountedSystem, shared: Shared) -> dict[str, SystemResul
 
 
 def _which(done: int, count: int, n_systems: int) -> str:
-    """The systems of a phase, for progress; nothing if it has all of them."""
+    """The systems of a phase, for progress; empty if it has all of them."""
     some = f"system {done + 1}" if count == 1 else f"systems {done + 1}-{done + count}"
     return "" if count == n_systems else f"{some} of {n_systems}, "

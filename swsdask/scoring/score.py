@@ -50,17 +50,17 @@ def score_archive(
     Parameters
     ----------
     archive
-        What holds the runs.
+        The archive of the runs.
     systems
-        Which of them, in the order of the results.
+        The systems to score, in the order of the results.
     reference
         What was spoken and what a trial is.
     families
         The measures, with the statistics that they need.
     settings
-        Those of the evaluation and of the engine.
+        The settings of the evaluation and of the engine.
     executor
-        Where cells are counted and numbers computed.
+        Runs the tasks that count cells and compute numbers.
     measures
         The names of the requested numbers; None: all of `families`.
     alignment
@@ -68,19 +68,19 @@ def score_archive(
     progress
         Receives the phases of the work and the rows that are done.
     observer
-        Sees each system, where its numbers are computed.
+        Sees each system in the task that computes its numbers.
     kept
-        What the archive keeps of the statistics for this reference: what is there is not counted, what is counted is
+        The statistics that the archive keeps for this reference: they are not counted again, and counted ones are
         added.
     results
-        What it keeps of results, likewise. An observer does not see systems whose results are there.
+        The results that the archive keeps, likewise. An observer does not see systems with kept results.
 
     Raises
     ------
     InputError
-        For a run that leaves out trials where `impute` calls that an error.
+        For a run that leaves out trials under `impute = "error"`.
     ArchiveError, ExecutionError, ClusterError
-        As `score_systems` does.
+        As for `score_systems`.
     """
     shown = progress or Unseen()
     runs = runs_of(archive, systems)
@@ -113,7 +113,7 @@ def count_archive(
 ) -> Iterator[tuple[str, Statistics]]:
     """Each system with the merged statistics that the measures need, in the order of `systems`.
 
-    Raises `ArchiveError` for a system without a run, and what `count_systems` does.
+    Raises `ArchiveError` for a system without a run, and the errors of `count_systems`.
     """
     runs = runs_of(archive, systems)
     source = _source(archive, reference, _needed(families), executor, settings)
@@ -126,7 +126,7 @@ def count_archive(
 class Requested:
     """The request for every run: the measures, the names of the requested numbers (None: all), and an observer.
 
-    `statistics` are those that they need, and others; `audio_time` is the duration of the evaluated audio in hours.
+    `statistics` are those that these need, and others; `audio_time` is the duration of the evaluated audio in hours.
     """
 
     families: Sequence[Measure]
@@ -156,14 +156,14 @@ class Requested:
         return cls(families, settings, names, observer, (*present, *beside, *_needed(families)), hours)
 
     def counted(self, run: Run, found: Statistics, reference: Reference, cells: Cells) -> CountedRun:
-        """The run with its merged statistics. Raises `InputError` where trials are missing that must not."""
+        """The run with its merged statistics. Raises `InputError` if required trials are missing."""
         if self.settings.evaluation.impute == "error" and Counts in found:
             check_complete(cells, run, found[Counts], reference)
         own = [self._of_run(family, run) for family in self.families]
         return CountedRun(run.system, run.rows, found, own, self.settings.evaluation, self.names, self.observer)
 
     def _of_run(self, family: Measure, run: Run) -> Measure:
-        """The family as it measures one run: resources and the lack of times are of the run, not of its detections."""
+        """The family for one run: resources, and whether there are times, are properties of the run."""
         if isinstance(family, GeneralisedAveragePrecision) and WITHOUT_TIMES in run.attributes:
             return GeneralisedAveragePrecision(timed=False)
         if not isinstance(family, ProcessingLoad) or run.reported is None:
@@ -180,16 +180,16 @@ class WholeRuns:
 
     @property
     def is_distant(self) -> bool:
-        """Whether scoring them is mostly waiting."""
+        """Whether scoring them is mostly waiting for a store."""
         return any(cell.is_distant for cells in self.cells.values() for cell in cells)
 
     def parts(self, rows: int) -> list[WholeRuns]:
-        """The runs in parts of at most so many rows, unless one run has more."""
+        """The runs in parts of at most `rows` rows, unless one run has more."""
         return [WholeRuns(tuple(part), self.cells) for part in _in_batches(self.runs, lambda _: rows)]
 
     @property
     def rows(self) -> int:
-        """The number of all their detections."""
+        """The number of detections of all runs."""
         return sum(run.rows for run in self.runs)
 
     def __str__(self) -> str:
@@ -197,12 +197,12 @@ class WholeRuns:
 
 
 def is_small(run: Run) -> bool:
-    """Whether no worker is short of work where one task scores the whole run."""
+    """Whether one task can score the whole run without leaving workers idle."""
     return run.rows <= detections.FEW_ROWS
 
 
 def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[WholeRuns]:
-    """The runs in tasks that shrink towards the end, as `detections.tasks` does, where workers are to end together."""
+    """The runs in tasks, which shrink towards the end like `detections.tasks` if workers should end together."""
 
     def cells(run: Run) -> Sequence[Cell]:
         return [*archive.cells(run.system, rows_per_task)]
@@ -218,9 +218,9 @@ def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task:
 
 
 def _in_batches(runs: Sequence[Run], size: Callable[[int], int]) -> Iterator[list[Run]]:
-    """The runs in batches of `size(left)` rows, of so many that are left, unless one run has more.
+    """The runs in batches of at most `size(left)` rows, where `left` rows remain, unless one run has more.
 
-    To the rows of each come those in whose time its numbers are computed.
+    A constant is added to the rows of each run, for the time of computing its numbers.
     """
     left = sum(run.rows + _NUMBERS for run in runs)
     batch: list[Run] = []
@@ -237,17 +237,17 @@ def _in_batches(runs: Sequence[Run], size: Callable[[int], int]) -> Iterator[lis
 
 
 _MOST = 8 * detections.FEW_ROWS
-"""The rows of a task of small runs: as few tasks as workers that end together allow."""
+"""The rows of a task of small runs: few tasks, but enough that workers end together."""
 
 _DISTANT = 2 * detections.FEW_ROWS
-"""Tasks of distant runs are not made smaller, for each begins with waiting."""
+"""Tasks of distant runs do not shrink, since each begins with waiting."""
 
 _AT_ONCE = 4
-"""The parts of a task of distant runs that are scored at once: while some wait for the store, others are counted. Cells
-of one part are requested at once too."""
+"""The number of parts of a task of distant runs that are scored concurrently: while some wait for the store, others are
+counted. Cells of one part are requested concurrently too."""
 
 _NUMBERS = 50_000
-"""The numbers of a system take about as long as counting so many rows."""
+"""Computing the numbers of a system takes about as long as counting this many rows."""
 
 
 def _score_whole(
@@ -261,9 +261,9 @@ def _score_whole(
     results: KeptResults | None,
     spill: Spill,
 ) -> list[ResultTables]:
-    """Score small runs, some in each task: statistics stay where they are counted, and only results come back.
+    """Score small runs, several in each task: statistics stay in the worker, and only results are sent back.
 
-    The workers read and write what the archive keeps, too. `reference` is a handle of the executor.
+    The workers also read and write kept statistics and results. `reference` is a handle of the executor.
     """
     progress.begin("systems", sum(run.rows for run in runs))
     rows_per_task = min(request.settings.engine.rows_per_task, detections.ROWS_PER_CELL)
@@ -287,10 +287,10 @@ _Part = tuple[ResultTables, CacheCounts, CacheCounts]
 
 
 def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
-    """The results of the runs of a task, what was taken from kept statistics, and from kept results.
+    """The results of the runs of a task, and the numbers of kept statistics and kept results that were used.
 
-    Parts of it that wait for a store are scored several at once. Rows are left in the folder that the client sees, if
-    there is one: to send them takes longer.
+    Parts that wait for a store are scored concurrently. Rows are left in the folder that the client can access, if
+    there is one: sending them takes longer.
     """
     _, (_, _, _, folder) = shared
     tables, counts, numbers = [], CacheCounts(), CacheCounts()
@@ -336,7 +336,7 @@ def _source(
     settings: EngineSettings,
     kept: KeptStatistics | None = None,
 ) -> DetectionSource:
-    """The source of statistics, of cells that every worker sees."""
+    """The source of statistics, with cells that every worker can read."""
     if archive.place is not None:
         executor.check([archive.place])
     return DetectionSource(archive.cells, reference, statistics, executor, settings.rows_per_task, kept)
