@@ -8,10 +8,10 @@ from __future__ import annotations
 from swsdask.model.limits import check_addresses, check_threads
 
 ADDRESSES = 832 << 20
-"""The least address space: libraries and kernels leave enough of it for a small evaluation."""
+"""The least address space: enough for libraries, kernels and a small evaluation."""
 
 THREADS = 5
-"""The least number of threads of a process: those of Arrow are started beside this one."""
+"""The least number of threads of a process: Arrow starts threads beside the main thread."""
 
 check_addresses(ADDRESSES, "the command with its kernels")
 check_threads(THREADS, "the command with its kernels")

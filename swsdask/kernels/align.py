@@ -1,7 +1,7 @@
 """Alignment of detections with occurrences, component by component of the admissibility graph.
 
 Detections of a (query, document, channel) are visited by time, then better ones first; those near no occurrence are
-skipped. The value of a pair is a whole number, so that sums are exact and ties are ties.
+skipped. The value of a pair is a whole number, so that sums and ties are exact.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from swsdask.model.trials import F64, I8, I32, I64, Bool
 from swsdask.model.units import INFINITE
 
 _PAIR = 3.0
-"""A mapped pair counts 1 + congruence, where both left alone count -1 each."""
+"""A mapped pair counts 1 + congruence; an unmapped detection or occurrence counts -1."""
 _SCORE, _TIME = 1e-6, 1e-8
 _LEAST_SPAN = 1e-5
 _LEAST_TICKS = 0.1
 _MOST = 1e12
-"""Score congruence is cut at this: it is 1 at most unless the declared range of scores is grossly wrong."""
+"""The upper limit of score congruence: it is at most 1 unless the declared range of scores is grossly wrong."""
 _BITS = 61
 _TICKS_PER_SECOND = 10_000
 _ABOVE = 2**63 - 1
@@ -58,9 +58,9 @@ def weight_scale(greatest_score_congruence: float) -> float:
 
 @part()
 def pair_weight(score_part: float, time_part: float, scale: float) -> int:
-    """3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 where that is not above 0.
+    """3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 if that is not above 0.
 
-    Each part is rounded by itself, so that alignments in which detections of the same times change places are equal.
+    Each part is rounded separately, so that alignments that exchange detections with the same times are equal.
     """
     by_score, by_time = _SCORE * score_part, _TIME * time_part
     if by_score + by_time <= -_PAIR:
@@ -170,7 +170,7 @@ def _align_one_detection(
 
 @part()
 def _rank_weights(scores: F64, n_occurrences: int) -> I64:
-    """Weights that count pairs first and then prefer high scores: all that matters of scores is their order.
+    """Weights that count pairs first and then prefer high scores: only the order of scores matters.
 
     The sets of detections that can be mapped are the independent sets of a matroid, so the greatest sum of ranks and
     the greatest sum of scores have the same solutions.
@@ -191,9 +191,9 @@ def _rank_weights(scores: F64, n_occurrences: int) -> I64:
 
 @part()
 def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
-    """Select the detections of an occurrence that its component can need: the best n_occurrences of positive weight.
+    """Select the detections of an occurrence that its component may need: the best n_occurrences of positive weight.
 
-    If an optimal alignment used a worse one, one of these would be free and better, or as good and earlier.
+    If an optimal alignment used a worse one, one of these would be free and better, or equally good and earlier.
     """
     threshold = np.int64(1)
     if len(weights) > n_occurrences:
@@ -268,9 +268,9 @@ def align(
     """The candidate that each occurrence is mapped to, or -1; int64 [n_occurrences].
 
     `candidate_of_group`, `occurrence_of_group` (int64 [n_groups + 1]) say where each group begins; `lowest`, `highest`
-    are the range of scores of each group. With `by_score` as many pairs as possible are mapped, and of these ways the
-    one with the greatest sum of scores is taken; else the sum of 3 + 1e-6 score congruence + 1e-8 time congruence is
-    the greatest. Equal optima are settled as by `kernels.assignment.settle`, detections in their order here.
+    are the range of scores of each group. With `by_score` the number of pairs is maximised, then the sum of scores;
+    otherwise the sum of 3 + 1e-6 score congruence + 1e-8 time congruence. Among equal optima the choice is that of
+    `kernels.assignment.settle`, with detections in their order here.
     """
     detection_of = np.empty(len(occurrences.start), np.int64)
     detection_of[:] = -1
@@ -335,7 +335,7 @@ _NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
 
 
 _NO_CODE = 1 << 40
-"""A value that no column of codes holds, whatever bytes it has."""
+"""A value that no column of codes can contain."""
 
 
 @kernel(_NEAR)
@@ -360,15 +360,15 @@ def near_occurrences(
 
     A group is a (query, document, channel) with occurrences; the groups are numbered in that order.
     `query`, `document`, `channel`, `start`, `duration`, `score`: columns of the detections; rows with 0 in `evaluated`
-    are passed over, an empty `evaluated` lets all of them count. `group_of_query` int64 [n_queries + 1] and
+    are skipped; if `evaluated` is empty, all rows count. `group_of_query` int64 [n_queries + 1] and
     `occurrence_of_group` int64 [n_groups + 1] say where the groups of a query and the occurrences of a group begin;
     `opens` is start - tolerance of every occurrence, `reach` the greatest end + tolerance of it and those before it in
     its group, both in the unit of `mid_point` with `in_seconds`.
 
     Returns the rows whose mid-point lies within the tolerance of an occurrence (in the order of rows) and their groups,
     and per group the lowest and highest finite score of all its detections (inf, -inf without any). Raises `ValueError`
-    for a query or a document (-1: unknown) that there is not, and where the score in a group is NaN: nobody need have
-    looked at the rows before.
+    for a query or a document (-1: unknown) that does not exist, and if a score in a group is NaN: rows need not have
+    been checked before.
     """
     n_groups = len(group_document)
     lowest, highest = np.empty(n_groups), np.empty(n_groups)
@@ -424,7 +424,7 @@ def near_occurrences(
 
 
 _SHORT = 24
-"""Up to this length a stretch is sorted by insertion: rows mostly come nearly sorted."""
+"""Up to this length a stretch is sorted by insertion: rows are mostly nearly sorted."""
 
 
 @part()
@@ -464,7 +464,7 @@ def _merge_sort(rows: I64, middles: F64, low: int, high: int, start: I32, score:
     while width < high - low:
         for begin in range(low, high - width, 2 * width):
             half, end = begin + width, min(begin + 2 * width, high)
-            for i in range(width):  # a slice would compile how numba words its errors, three seconds of it
+            for i in range(width):  # a slice would compile numba's error messages, for three seconds
                 left_rows[i], left_middles[i] = rows[begin + i], middles[begin + i]
             i, j, k = 0, half, begin
             while i < width and j < end:

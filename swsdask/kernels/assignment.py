@@ -1,10 +1,10 @@
-"""The exact assignment of rows to columns with the greatest sum of weights, and which of several.
+"""The exact assignment of rows to columns with the greatest sum of weights, and the choice among several.
 
-The result prefers early columns, then early rows. Every optimal assignment lies in the tight edges (price of row +
-price of column = weight) and leaves unmatched only what has the price 0. Of these, visit the columns from the first to
-the last and match a column whenever an optimal assignment that agrees with the choices so far does; then visit the
-matched columns again and give each the first row that such an assignment gives it. The result depends on nothing but
-the order of columns and rows.
+The result prefers early columns, then early rows. Every optimal assignment consists of tight edges (price of row +
+price of column = weight) and leaves only rows and columns of price 0 unmatched. To choose one, visit the columns from
+the first to the last and match a column whenever an optimal assignment that agrees with the choices so far matches it;
+then visit the matched columns again and give each the first row that such an assignment gives it. The result depends
+only on the order of columns and rows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) 
 
     Row i has the edges first_edge[i] .. first_edge[i + 1], all of weights in (0, 2^61).
     Returns the column of every row (-1: none), the row of every column, and the dual prices of rows and columns: all
-    are >= 0, price[row] + price[column] >= weight on every edge, equal on matched ones, 0 for what is unmatched. They
-    prove that the matching is optimal, and an edge can be in an optimal matching only where they are equal.
+    are >= 0, price[row] + price[column] >= weight on every edge, equal on matched edges, 0 for unmatched rows and
+    columns. They prove that the matching is optimal; an edge can be in an optimal matching only if the sum is equal.
 
-    Rows enter one after the other, each along the shortest augmenting path (Dijkstra on reduced weights), which ends
-    at an unmatched column or at a row that is better left unmatched.
+    Rows are added one after the other, each along the shortest augmenting path (Dijkstra on reduced weights), which
+    ends at an unmatched column or at a row that is better left unmatched.
     """
     n_rows = len(first_edge) - 1
     column_of, row_of = np.empty(n_rows, np.int64), np.empty(n_columns, np.int64)
@@ -149,9 +149,9 @@ def _search(
 ) -> bool:
     """Match the column `start`, which has no row, by shifting other columns along tight edges; True if it can be.
 
-    Without a goal (-1) the last row of the shift is unmatched, or a column after `start` of price 0 gives it up. With
-    one, it is the row `goal`, and columns up to `fixed` stay. Rows that are `seen` with this stamp are known to lead
-    nowhere. Being unmatched counts as a column of its own, len(row_of), whose tight rows are those of price 0.
+    Without a goal (-1) the last row of the shift is unmatched, or a column after `start` of price 0 releases it. With a
+    goal, the last row is `goal`, and columns up to `fixed` do not change. Rows that are `seen` with this stamp are dead
+    ends. "Unmatched" is represented by an extra column, len(row_of), whose tight rows are those of price 0.
     """
     nobody, vacant, last = len(row_of), -1, -1
     n_queue, n_taken, taker = 0, 0, start

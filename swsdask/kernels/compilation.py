@@ -1,13 +1,13 @@
-"""Kernels: the folder that they are kept in, their compilation by one process, the types of their signatures.
+"""Kernels: the folder of their compiled code, their compilation by one process, the types of their signatures.
 
-numba checks only the file of a cached function for changes. Kernels call those of other files, so each version of the
-sources, of the software beneath them and of the processor has a folder of its own: code that was compiled from another
-version is never found. Nor do processes of two kinds write into one index, which numba's cache does not support.
+numba checks only the file of a cached function for changes. Kernels use code of other files, so each version of the
+sources, of the software below them and of the processor has its own folder: code compiled from another version is never
+found. Nor do processes of different versions write into one index, which numba's cache does not support.
 
-A kernel is compiled by one process, whoever else needs it. Meanwhile others compile what else a score needs, and so do
-processes that the first one starts on idle cores. `load_kernels` compiles all of them, and marks the folder as whole. A
-whole folder is used where it is, also by those who cannot write there: a container whose image is read-only, another
-user.
+One process compiles a kernel, even if several need it. Meanwhile the others, and processes that the first one starts on
+idle cores, compile other kernels that scoring needs. `load_kernels` compiles all of them, and marks the folder as
+complete. A complete folder is used also by processes that cannot write there, for example in a container with a
+read-only image or of another user.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ LONGEST_FIRST = (
     "sums.highest_behind",
     "sums.running_sums",
 )
-"""The kernels that every measure of a run of detections needs once it is read, those that take longest to compile
-first: whoever has to wait for another kernel, or helps, begins with them."""
+"""The kernels that every measure of detections needs after a run is read, the slowest to compile first: a process that
+waits for another kernel, or helps, begins with them."""
 
 _HELPER = "SWSDASK_COMPILES_FOR_ANOTHER"
 """An environment variable of the processes that help another one to compile."""
@@ -104,7 +104,7 @@ _HELPER = "SWSDASK_COMPILES_FOR_ANOTHER"
 _MOST_HELPERS = 3
 
 _ADDRESSES = 1 << 30
-"""The least address space: the compiler aborts the process where it cannot allocate."""
+"""The least address space: the compiler aborts the process if it cannot allocate memory."""
 
 _FOLDERS_KEPT = 8
 _UNUSED_S = 3600.0
@@ -130,11 +130,11 @@ class _Locator(_caching._SourceFileBackedLocatorMixin, _caching._CacheLocator): 
 
 
 class _Kept(_caching.CompileResultCacheImpl):  # type: ignore[misc]
-    """Keeps of a kernel its code, without what would take longer to load.
+    """Keeps only the code of a kernel, which is faster to load.
 
-    numba keeps bitcode beside the code, for functions that call this one. Kernels call parts only, so nothing of it is
-    used but the name of the function that Python calls. numba also keeps the environment of every function that was
-    compiled into this one, and imports the module of each. Code reads nothing but constants from them.
+    numba also stores bitcode, for functions that call this one. Kernels call only parts, so only the name of the
+    function that Python calls is used. numba also stores the environment of every function that was compiled into this
+    one, and imports the module of each. The code reads only constants from them.
     """
 
     def reduce(self, compiled: Any) -> object:
@@ -146,10 +146,10 @@ class _Kept(_caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _Cache(_caching.FunctionCache):  # type: ignore[misc]
-    """Loads a kernel without what only compiling needs.
+    """Loads a kernel without the preparations for compiling.
 
-    numba's own cache first declares every function that kernels may call, which takes longer than to load all of them.
-    The compiler does the same when it begins, so that a kernel which is not on disk is compiled as ever.
+    numba's own cache first declares every function that kernels may call, which takes longer than loading all kernels.
+    The compiler also does this when it starts, so kernels that are not on disk are compiled as usual.
     """
 
     _impl_class = _Kept
@@ -196,7 +196,7 @@ def load_kernels() -> Path:
 
 
 def load_common_kernels() -> None:
-    """Load the kernels that every measure needs, where all kernels have been compiled before."""
+    """Load the kernels that every measure needs, if all kernels have been compiled before."""
     if _is_whole(kept_in()):
         for name in LONGEST_FIRST:
             _ = _kernel(name).compiled
@@ -211,16 +211,16 @@ def _kernel(name: str) -> Kernel[..., object]:
 
 @contextmanager
 def _alone(place: Path, wait: bool = True) -> Iterator[BinaryIO | None]:
-    """Hold the lock of a place; None if another process does and nobody is to `wait`.
+    """Hold the lock of a place; None if another process holds it and `wait` is false.
 
-    Where the file system has no locks, every process compiles.
+    If the file system has no locks, every process compiles.
     """
     with place.open("ab") as lock:
         is_held = False
         with suppress(OSError):
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # an error of who has no lock is not to have this one as its context
+            except BlockingIOError:  # so that later errors do not have this one as their context
                 is_held = True
             if is_held and wait:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -252,7 +252,7 @@ class _Compilation:
             LOG.debug("compiling kernels, once for this machine, %d of %d", done, len(self._needed))
 
     def compile_another(self) -> bool:
-        """Compile a kernel that nobody has begun with; whether there is one."""
+        """Compile a kernel that no process has begun; return whether there was one."""
         return any(each.compile_if_free() for each in self._needed)
 
 
@@ -277,9 +277,9 @@ def _in_turn(kernels: Iterable[Kernel[..., object]]) -> list[Kernel[..., object]
 
 
 def _call_for_help(kernels: Sequence[Kernel[..., object]]) -> None:
-    """Start a process for each other core, up to `_MOST_HELPERS`, that compiles kernels which nobody has begun with.
+    """Start a process for each other core, up to `_MOST_HELPERS`, that compiles kernels that no process has begun.
 
-    They end with this process. One that cannot start is not missed: then this process compiles everything.
+    They end with this process. If none can start, this process compiles everything.
     """
     if _HELPER in os.environ:
         return
@@ -305,7 +305,7 @@ def _dismiss(helper: subprocess.Popen[bytes]) -> None:
 
 
 def help_to_compile(names: Sequence[str]) -> None:
-    """Compile kernels, one after the other, but for those that another process has begun with.
+    """Compile kernels, one after the other, except those that another process has begun.
 
     Ends with the process that waits at the other end of the standard input.
     """
@@ -316,7 +316,7 @@ def help_to_compile(names: Sequence[str]) -> None:
 
 @cache
 def kept_in() -> Path:
-    """The folder of this process's version. Folders of other versions that nobody uses any more are removed.
+    """The folder of this process's version. Unused folders of other versions are removed.
 
     It is in the first of these that has every kernel or can be written: NUMBA_CACHE_DIR, the package, the user's cache,
     a temporary folder.
@@ -354,9 +354,9 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _remove_unused(parent: Path) -> None:
-    """Remove the folders that no process has begun to use for an hour, except the last few.
+    """Remove the folders that no process has started to use in the last hour, except the most recent ones.
 
-    A process that goes on with a folder that is gone makes it again.
+    A process that still uses a removed folder creates it again.
     """
     used = sorted(_last_use(parent), reverse=True)
     for at, folder in used[_FOLDERS_KEPT:]:
@@ -371,7 +371,7 @@ def _last_use(parent: Path) -> Iterator[tuple[float, Path]]:
 
 
 def _private_folder(parent: Path) -> Path:
-    """A lasting folder that nobody else can have put code into; one for this process where there is none such."""
+    """A permanent folder that only this user can write to; if there is none, one for this process."""
     folder = parent / f"swsdask-kernels-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
@@ -387,9 +387,9 @@ R = TypeVar("R", covariant=True)
 
 
 class Kernel(Generic[P, R]):
-    """A function that is compiled, or loaded from the disk, when it is first called: what nobody calls costs nothing.
+    """A function that is compiled, or loaded from disk, on its first call: unused kernels cost nothing.
 
-    Kernels do not call each other, but parts. Its signatures are fixed, so no caller makes a further one.
+    Kernels do not call each other, only parts. The signatures are fixed, so calls never compile another one.
     """
 
     known: ClassVar[list[Kernel[..., object]]] = []
@@ -406,7 +406,7 @@ class Kernel(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> Callable[P, R]:
-        """The compiled function. Of processes that need it at once one compiles it; others compile another, or wait."""
+        """The compiled function. If several processes need it, one compiles it; others compile another, or wait."""
         if _is_whole(kept_in()) or self.is_kept:
             return self._compile()
         check_addresses(_ADDRESSES, "compiling kernels")
@@ -421,7 +421,7 @@ class Kernel(Generic[P, R]):
         return compiled
 
     def compile_if_free(self) -> bool:
-        """Compile the function, unless that is done or another process is at it; whether it was compiled."""
+        """Compile the function, unless it is compiled or another process compiles it; return whether this one did."""
         with _alone(self._lock, wait=False) as lock:
             if lock is None or self.is_kept:
                 return False
@@ -437,7 +437,7 @@ class Kernel(Generic[P, R]):
 
     @property
     def place(self) -> int:
-        """Its place in `LONGEST_FIRST`, else behind it."""
+        """Its index in `LONGEST_FIRST`, or one past the end."""
         return LONGEST_FIRST.index(self.name) if self.name in LONGEST_FIRST else len(LONGEST_FIRST)
 
     @property
@@ -474,7 +474,7 @@ class Kernel(Generic[P, R]):
 
 
 def kernel(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]], Kernel[P, R]]:
-    """Make a function a kernel for arguments of these types: kept on disk, without the interpreter's lock."""
+    """Make a function a kernel for arguments of these types: kept on disk, called without the interpreter's lock."""
 
     def decorate(function: Callable[P, R]) -> Kernel[P, R]:
         return Kernel(function, list(signatures), options)
@@ -483,7 +483,7 @@ def kernel(*signatures: Signature, **options: object) -> Callable[[Callable[P, R
 
 
 class _Part:
-    """A function of kernels, compiled when the first of them is."""
+    """A function that kernels call, compiled with the first of them."""
 
     def __init__(
         self, function: Callable[..., object], signatures: Sequence[Signature], options: Mapping[str, object]
@@ -499,10 +499,10 @@ class _Part:
 
 
 def part(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function a part of the kernels that call it. It is not kept apart from them, nor is it for Python.
+    """Make a function a part of the kernels that call it. It is not stored separately, and Python cannot call it.
 
-    For arguments of the types of a signature it is compiled once. Without one it is compiled for all types that it is
-    given: once for a number, and again for every number that is written in a call.
+    With a signature it is compiled once for these types. Without one it is compiled for all types of its calls: once
+    for a number, and again for every literal number in a call.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -513,16 +513,16 @@ def part(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]]
 
 
 def inlined(*signatures: Signature, **options: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function a `part` that is compiled into those that call it, as it is called for every value."""
+    """Make a function a `part` that is inlined into its callers, since it is called for every value."""
     return part(*signatures, forceinline=True, **options)
 
 
 NOTHING_NEW = {"_nrt": False}
-"""Options of a function that makes no arrays. In others every call of a function counts who refers to the arrays that
-it is given, by atomic operations, which take longer than reading a number."""
+"""Options of a function that makes no arrays. Other functions count references to their array arguments in every call,
+by atomic operations, which take longer than reading a number."""
 
 _OWN = {"_nrt": True, "error_model": "python", "forceinline": False}
-"""Options that numba takes from the caller: whoever is first to call a function must not decide about them."""
+"""Options that numba takes from the caller: the first caller of a function must not decide them."""
 
 
 @_typeof.register(_Part)  # type: ignore[untyped-decorator]
@@ -536,7 +536,7 @@ _untyped: Any = types
 
 
 def column(dtype: types.Type) -> types.Array:
-    """A contiguous array that a kernel only reads: read-only buffers, such as Arrow's, fit as well as others."""
+    """A contiguous array that a kernel only reads: read-only buffers, such as Arrow's, are accepted too."""
     return types.Array(dtype, 1, "C", readonly=True)
 
 

@@ -1,8 +1,8 @@
-"""The counts and order statistics of which the tests of two systems are made.
+"""The counts and order statistics that the tests of two systems need.
 
-Percentile intervals need two neighbours at either end of thousands of sorted differences. They are sought among the
-differences beyond a limit that is guessed from the spread: if enough are there, all that are needed are, and only these
-are sorted. So the limit decides how long it takes and never what is found.
+Percentile intervals need two neighbours at either end of thousands of sorted differences. They are searched among the
+differences beyond a limit that is estimated from the spread: if there are enough of them, they include those needed,
+and only these are sorted. So the limit affects the time and never the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SORTED = 4
 
 @part(error_model="numpy")
 def _spread(values: F64) -> tuple[float, float]:
-    """About the mean and the standard deviation, of some of the values."""
+    """The approximate mean and standard deviation, from some of the values."""
     total, squares, n = 0.0, 0.0, 0
     for place in range(0, len(values), _STRIDE):
         total += values[place]
@@ -44,7 +44,7 @@ def _spread(values: F64) -> tuple[float, float]:
 
 @part(error_model="numpy")
 def _lowest(values: F64, sign: float, limit: float, most: int, room: F64) -> int:
-    """Write the values, times `sign`, up to a limit into `room`, sorted; how many, or 0 for more than `most`."""
+    """Write the values, times `sign`, up to a limit into `room`, sorted; return their number, 0 if above `most`."""
     n = 0
     for value in values:
         n += sign * value <= limit
@@ -141,7 +141,7 @@ def compare_pair(
     are equal, and so are differences of queries by a `hair_of_differences`. `room` is float64 [2, n or n_queries,
     whichever is more].
 
-    False if a difference is not finite, or if the ends were not found: then what was written says nothing.
+    False if a difference is not finite, or if the ends were not found: then the output is not valid.
     """
     n = len(replicates)
     found, sorted_room = room[0, :n], room[1]

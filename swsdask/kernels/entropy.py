@@ -1,8 +1,8 @@
-"""Costs of trials in nats, softplus(x) = log(1 + e^x): each alone, their sums, and the rates that cost least.
+"""Costs of trials in nats, softplus(x) = log(1 + e^x): single costs, their sums, and the rates of least cost.
 
-softplus has no branches, so that several are computed at once. A block of rows takes one short step after the other. In
-a single loop over all steps the operations of a row wait for one another, and those of the next rows are too far behind
-for the processor to begin them meanwhile.
+softplus has no branches, so that the processor computes several at once. A block of rows goes through one short step
+after the other. In a single loop over all steps the operations of a row would wait for one another, and those of the
+next rows would be too far away for the processor to begin them meanwhile.
 
 It is computed as max(x, 0) + log1p(e^-|x|) from additions, multiplications and one division, never from the logarithm
 of a sigmoid: the bits of a cost are those that IEEE 754 makes of these operations, whatever mathematical library or
@@ -15,10 +15,9 @@ width of vectors a machine has. Within 2 units in the last place of the true val
   |s| <= .172, it is 2 artanh(s) = f - s (f - R), R = 2 s^2 / 3 + 2 s^4 / 5 + ...
 
 A logistic regression needs the sum of weighted costs, x = slope s + offset of a score s, and its derivatives. The terms
-of a block of rows are computed first, several at once, as no sum makes one wait for another. Then they are added up:
-row r of a block to partial sum r modulo `_LANES`, so that these too go several at once. The order of additions, and
-with it every bit, is the same whatever width of vectors a machine has, and rounding errors grow with the number of
-blocks rather than of rows.
+of a block of rows are computed first, several at once, since they do not depend on a sum. Then they are added: row r of
+a block to partial sum r modulo `_LANES`, also several at once. The order of additions, and with it every bit, does not
+depend on the vector width of the machine, and rounding errors grow with the number of blocks instead of rows.
 
 Sums of costs without rounding are wide integers of 32-bit digits. Isotonic regression pools adjacent violators: the
 closest rates that never fall as the score rises.
@@ -136,8 +135,7 @@ def decays(x: F64, decay: F64) -> None:
 def costs_of_decays(x: F64, decay: F64, cost: F64) -> None:
     """log(1 + e^x) of every row of a block, of its e^-|x|; inf of inf and of `INFINITE`.
 
-    What makes it infinite is added: a number put in the place of x is a case of its own to LLVM, which then computes
-    one cost at a time.
+    The infinity is added: replacing x would be a separate branch for LLVM, which would then compute one cost at a time.
     """
     beyond, ratio = np.empty(BLOCK), np.empty(BLOCK)
     for row in range(len(x)):

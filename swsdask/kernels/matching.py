@@ -303,7 +303,7 @@ def number_starts(key: I64, length: I32, line: I32) -> I64:
 def count_pairs(
     key: I64, length: I32, label: I32, room: U8, start: I32, end: I32, line: I32, paired: I64, gold: I64
 ) -> None:
-    """Add up in how many pairs each window is, and in how many whose windows are equal, have room and are not `near`.
+    """Count the pairs of each window, and those whose windows are equal, have room and are not `near`.
 
     Intervals are `maximal` ones of one fold. `label`, `room`, `start`, `end` have an entry per phone; `line` says which
     row of `paired` and `gold` is the phone's, int64 [n_lines, longest - 2]; column k is that of k + 3 phones. A window

@@ -318,9 +318,9 @@ def ranked_lists(weight: F64, intended: Bool, anywhere: F64, near: F64, place: F
     with probabilities in proportion to `weight` float64 [n_points] (while any with weight are left), else all alike.
     The one that is emitted takes a rank among the free ones, rank k with a probability in proportion to 1 / k.
 
-    Drawing without replacement by weights is a race: whose exponential time, divided by the weight, is least comes
-    first. So `anywhere`, `near` and `place`, float64 [n_lists, n_points], hold standard exponential times, and what has
-    come in first in one race is passed over in the other: nobody's chances among those still running depend on it.
+    Weighted drawing without replacement is a race: the point with the least exponential time, divided by its weight,
+    comes first. `anywhere`, `near` and `place`, float64 [n_lists, n_points], hold standard exponential times. A point
+    that was emitted in one race is skipped in the other, which does not change the odds of the remaining points.
     """
     n_lists, n_points = intended.shape
     lists = np.empty((n_lists, n_points), np.int64)

@@ -180,9 +180,9 @@ def best_twv(
     [n_blocks + 1, n_queries] are those in front of each bound. Without `reject_all` a threshold has to accept some
     trial, if there is one: level `first` [n_replicates] or a later one.
 
-    Inside a block TWV is at most what it would be with the block's hits and none of its false alarms. So only blocks
-    are looked at for which this is more than the best value known: those around the maximum. What is skipped never
-    shows in the result by more than a rounding.
+    Inside a block TWV is at most its value with all the block's hits and none of its false alarms. So only blocks whose
+    bound exceeds the best known value are examined: those around the maximum. Skipped blocks change the result by no
+    more than a rounding error.
     """
     n_bounds, n = len(bounds), len(best)
     gain, loss = np.empty((n_bounds, n)), np.empty((n_bounds, n))

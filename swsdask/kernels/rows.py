@@ -1,13 +1,13 @@
 """Rows of detections: places in sorted arrays, bounds, the best row of a place, hashes, and MediaEval's list of trials.
 
-numpy finds places in sorted arrays too, and the order of integers. What numba makes of that takes many times as long to
-compile, for it serves every type of number, NaN among them.
+numpy also finds places in sorted arrays, and sorts integers. numba's versions take many times as long to compile, since
+they support every type of number, including NaN.
 
 A stretch is a range of adjacent rows that share their query and their group of documents.
 
-MediaEval's list of trials is gone through one by one, in double arithmetic and in the order of its tool. What the tool
-prints near 0, and which of several equal maxima it takes, is decided by the rounding of its sums: the order of every
-addition here is part of the result.
+MediaEval's list of trials is processed one by one, in double arithmetic and in the order of its tool. The rounding of
+the tool's sums decides its output near 0, and its choice among equal maxima: the order of every addition here is part
+of the result.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Ordinary is: every line has all values, and ends in a newline; no value has a do
 the caller has made sure of. Ids have a character at least, a channel is a number from 0 to 127 in digits, a decision is
 YES, NO or empty; times and scores are numbers that `kernels.text` reads, and nothing is wrong with any of them.
 
-In front of anything else `scan_lines` stops: the caller is the only judge of what is not ordinary.
+`scan_lines` stops before anything else: only the caller decides about lines that are not ordinary.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def scan_lines(
     at = state[POSITION]
     row = state[ROWS]
     entries = state[ENTRIES]
-    before[:] = 0  # An id is often that of the line before, which takes less to see than to hash.
+    before[:] = 0  # An id is often that of the previous line: comparing is cheaper than hashing.
     end = len(text) - PADDING
     delimiters, newlines = eight_times(delimiter), eight_times(NEWLINE)
     last = len(values) - 1

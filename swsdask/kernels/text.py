@@ -14,9 +14,9 @@ A score is the float64 nearest to the text, halves to even, which is what Python
 
 A time is m * 10**(e + 4) ticks of 0.1 ms, rounded half to even.
 
-Text is looked at by words of eight bytes, whose first byte is the lowest: an operation says something of all of them,
-and a loop over bytes would be mispredicted wherever the lengths of values change from row to row. So `PADDING` bytes
-must follow whatever is read.
+Text is read in words of eight bytes, whose first byte is the lowest: one operation handles all eight, and branches of a
+loop over bytes would be mispredicted where the lengths of values change from row to row. So `PADDING` bytes must follow
+all text that is read.
 
 A dictionary gives byte strings codes in order of first appearance, by an open hash table over one arena of bytes. Its
 columns: `slots` int32 [a power of two, at least twice the entries], -1 where empty; `hashes` uint64 and `ends`

@@ -6,10 +6,9 @@ order, each at most once, in single or double quotes; `</LIST>`, `</ROOT>`. No r
 values. A row has all its attributes (the decision may be absent, if it is from every row) and nothing is wrong with any
 of them; it may have others, which are passed over, under names in ASCII that have to do with no namespace.
 
-In front of anything else `scan_rows` stops, and leaves it to the caller, who is the only judge of what is not ordinary.
-The functions below it return where they came to, or `STOP` if what they find is not ordinary: they decide nothing,
-and report no problem. `text` is uint8 with `LOOKAHEAD` bytes of 0 behind it, so that no loop needs to ask where it
-ends.
+`scan_rows` stops before anything else: only the caller decides about text that is not ordinary. The functions that it
+calls return the position they reached, or `STOP` if the text is not ordinary: they decide nothing, and report no
+problem. `text` is uint8, followed by `LOOKAHEAD` bytes of 0, so that no loop needs to check for its end.
 """
 
 from __future__ import annotations
