@@ -30,13 +30,13 @@ _MODULES = {
     if isinstance(statement, ImportFrom)
     for public in statement.names
 }
-"""The module of every public name. The stub beside this file is the one list: type checkers read it as it is."""
+"""The module of every public name, from the stub beside this file, which type checkers read too."""
 
 __all__ = [*_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, whose module is imported when the name is first used: kernels and Dask take long to load."""
+    """Import the module of a public name when the name is first used: kernels and Dask take long to load."""
     if name not in _MODULES:
         raise AttributeError(f"module 'swsdask' has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""The command, from its first moment on: `swsdask` and `python -m swsdask`."""
+"""The entry point of `swsdask` and `python -m swsdask`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from swsdask import ending
 
 
 def start() -> None:
-    """Run the command line. A signal ends it with one line and its exit code, also while its modules are loaded."""
+    """Run the command line. A signal ends it with one line and an exit code, even while modules are being loaded."""
     ending.end_immediately()
     from swsdask.cli import console
 

@@ -1,11 +1,11 @@
 """Signals that end the command: Ctrl-C, SIGTERM (batch systems, containers) and SIGHUP (a lost terminal).
 
-While modules are loaded a signal ends the process immediately. Afterwards it raises `Ended`, so that every context is
-left and temporary files and worker processes are removed; further signals change nothing. An exception of a signal can
-be lost: Python drops what a finaliser raises, and compiled libraries drop what happens while they call Python. So
-`Ended` is raised again until it is on its way. A process that has not ended by itself after `PATIENCE_S` is ended. The
-exit code is 128 plus the number of the signal. A signal that comes when all is done, while the interpreter ends,
-changes nothing. Signals that are ignored when the command starts (nohup) stay ignored.
+While modules are loaded, a signal ends the process immediately. Afterwards it raises `Ended`, so that every context is
+left, and temporary files and worker processes are removed; further signals have no effect. An exception that a signal
+handler raises can be lost: Python drops exceptions of finalisers, and compiled libraries drop those that are raised
+while they call Python. So `Ended` is raised again until it propagates. A process that has not ended after `PATIENCE_S`
+is terminated. The exit code is 128 plus the number of the signal. A signal that arrives when the work is done, while
+the interpreter shuts down, has no effect. Signals that are ignored when the command starts (nohup) stay ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import FrameType
 
 PATIENCE_S = 30.0
 _LOOK_S = 0.2
-"""The interval at which a process that is to end checks whether `Ended` is on its way."""
+"""The interval at which a process that should end checks whether `Ended` propagates."""
 
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal is gone"}
 
@@ -40,7 +40,7 @@ class Ended(BaseException):
 
 
 def end_immediately() -> None:
-    """Let the signals end the process with one line: nothing has begun that would have to be undone."""
+    """Let the signals end the process at once, with one line: there is nothing to clean up yet."""
     _handle(_exit)
 
 
@@ -65,7 +65,7 @@ def _exit(number: int, _: FrameType | None) -> None:
 
 
 def _ignore() -> None:
-    """Ignore signals to come, also while the interpreter ends: then handlers are gone, and the default is to kill."""
+    """Ignore later signals, even while the interpreter shuts down: without handlers the default is to kill."""
     for number in _WORDS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -86,14 +86,14 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 
 def _on_its_way(error: BaseException | None) -> bool:
-    """Whether `Ended` is handled: whoever leaves a context for it, or fails meanwhile, has it in this chain."""
+    """Whether `Ended` is being handled: an error raised while contexts are left for it has it in its chain."""
     return ended_by(error) is not None
 
 
 def ended_by(error: BaseException | None) -> Ended | None:
-    """The signal on account of which something failed, None if there was none.
+    """The signal that caused an error; None if there was none.
 
-    Who is interrupted may raise an error of its own: Python does where it makes a class.
+    Interrupted code may raise an error of its own, as Python does while it creates a class.
     """
     while error is not None and not isinstance(error, Ended):
         error = error.__context__
@@ -101,7 +101,7 @@ def ended_by(error: BaseException | None) -> Ended | None:
 
 
 def has_arrived(ended: Ended) -> None:
-    """Look no more whether `Ended` is on its way. The process is given `PATIENCE_S` once more."""
+    """Stop checking whether `Ended` propagates. The process has `PATIENCE_S` more to end."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(ended.exit_code))
     signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
 

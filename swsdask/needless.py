@@ -1,4 +1,4 @@
-"""Libraries that others import where they can, and that nothing here needs."""
+"""Optional dependencies of other libraries that this package does not need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from types import ModuleType
 
 
 class _Needless(MetaPathFinder):
-    """Finds no pandas, which pyarrow imports with its first array where it can, and no scipy, as numba with a kernel.
+    """Hides pandas, which pyarrow imports with its first array if it can, and scipy, which numba imports with a kernel.
 
-    No command makes or is given a Series, and to import pandas takes a seventh of the time in which a small evaluation
-    is scored. No kernel calls BLAS, and where memory is limited scipy's may wait without end for the buffer that it
-    allocates when it is loaded.
+    No command makes or receives a Series, and importing pandas takes a seventh of the time of scoring a small
+    evaluation. No kernel calls BLAS, and if memory is limited, the BLAS of scipy may wait forever for the buffer that
+    it allocates when it is loaded.
     """
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -25,7 +25,7 @@ class _Needless(MetaPathFinder):
 
 
 def leave_out() -> _Needless:
-    """Find them no more in this process."""
+    """Hide them for the rest of this process."""
     finder = _Needless()
     sys.meta_path.insert(0, finder)
     return finder
@@ -33,7 +33,7 @@ def leave_out() -> _Needless:
 
 @contextmanager
 def left_out() -> Iterator[None]:
-    """Find them as little until the context ends: who has asked in vain does not ask again."""
+    """Hide them until the context ends. A library that did not find them does not try again."""
     finder = leave_out()
     try:
         yield

@@ -1,1 +1,1 @@
-"""The Python API, whose public names `swsdask` exports. The command line is a thin layer over it."""
+"""The Python API. `swsdask` exports its public names. The command line is a thin layer over it."""

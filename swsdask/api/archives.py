@@ -1,4 +1,4 @@
-"""Files validated; archives written, verified and cleaned."""
+"""Validation of files; writing, verification and cleaning of archives."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ingest(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> StoredArchive:
-    """Write a reference and runs into an archive, which is made if there is none.
+    """Write a reference and runs into an archive, which is created if it does not exist.
 
     Parameters
     ----------
@@ -72,34 +72,34 @@ def ingest(
     ecf, rttm, queries : path or URL, optional
         The three files of a reference, instead of `reference`.
     documents, occurrences : DataFrame, Arrow table, list of dict, dict of columns, path or URL, optional
-        Tables of a reference, see `open`; `queries` is then a table, ids or absent.
+        Tables of a reference, see `open`. `queries` is then a table, ids or None.
     lexicon, vocabulary : path or URL, optional
         Files that add attributes to the queries, see `open`. The archive stores these attributes.
     qrels : path, URL, DataFrame or mapping, optional
-        Judgments of documents, instead of a reference, see `open`. The collection of the archive is the documents that
-        were judged and those of all its runs: it grows with later runs.
+        Judgments of documents, instead of a reference, see `open`. The collection of the archive consists of the judged
+        documents and the documents of all its runs, so it grows with later runs.
     runs : path, URL, glob, DataFrame, iterable of these, or mapping, optional
-        Files or directories with runs, or tables, as for `score`. A mapping gives those of each system.
+        Files or directories with runs, or tables, as for `score`. A mapping gives the run of each system.
     preset, compat, settings : optional
-        The settings, see `open`. A new archive keeps them, and later runs are read with them.
+        The settings, see `open`. A new archive stores them, and later runs are read with them.
     frame_shift : float, optional
         Seconds per frame, for tables whose times are frame numbers.
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
-        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
+        Kaldi's ``segments`` file, for tables whose documents are utterances and whose times begin at the utterance.
     replace_runs : bool, default False
-        Replace runs of the archive that have the same name and another content.
+        Replace runs of the archive that have the same name but different content.
     change_settings : bool, default False
-        Keep the given settings from now on, where they differ from those that the archive keeps.
+        Replace the settings that the archive keeps with the given ones.
     rehash : bool, default False
-        Read also files that did not change since they were ingested.
+        Read all files, even those that did not change since they were ingested.
     buckets : int, optional
         The number of parts into which a new archive divides its queries. Default: 64.
     codec : str, default "lz4"
         The compression of detections: lz4, zstd, snappy, gzip, brotli or none.
     executor : Executor or str, optional
-        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
+        Where the work runs, see `cluster`. Default: the executor of the settings' ``[engine]``.
     progress : Progress, optional
         Receives the phases of the work.
 
@@ -113,14 +113,14 @@ def ingest(
     InputError
         Lists every problem of the files. Nothing is written.
     SettingsError
-        A setting is unknown or malformed, or arguments contradict each other.
+        A setting is unknown or malformed, or arguments conflict.
     ArchiveError
-        The archive has a run of the same name with another content, or keeps other settings.
+        The archive has a run with the same name but different content, or keeps different settings.
 
     Notes
     -----
-    Either everything is committed or nothing. A run that the archive has already, with the same content, stays. A file
-    is not read again if its size and its ETag, or the time of its last change, are as they were when it was ingested.
+    Either everything is committed or nothing. A run that the archive already has, with the same content, is left as it
+    is. A file is not read again if its size, and its ETag or modification time, have not changed since it was ingested.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def ingest(
     in_tables = documents is not None or occurrences is not None
     given = in_tables or reference is not None or any((ecf, rttm, queries))
     if not given and (lexicon is not None or vocabulary is not None):
-        raise SettingsError("lexicon and vocabulary go with the files of a reference: they say more of its queries.")
+        raise SettingsError("lexicon and vocabulary need the files of a reference: they add attributes to its queries.")
     other_files = (reference, ecf, rttm, lexicon, vocabulary)
     of_tables = given_tables(documents, occurrences, queries, other_files) if in_tables else None
     others = (reference, ecf, rttm, queries, documents, occurrences)
@@ -175,33 +175,33 @@ def verify(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Verified:
-    """Verify every file of an archive, of detections or of term discovery, by the hashes that it keeps.
+    """Verify every file of an archive, of detections or of term discovery, by the hashes that it stores.
 
-    The history of its nights is verified too. Damaged cache files (in `kept/`) are never used and can be removed.
+    Its history of nights is verified too. Damaged cache files (in `kept/`) are never used and can be removed.
 
     Parameters
     ----------
     archive : path or URL
         The archive. All its versions are verified.
     repair : path or URL, optional
-        A copy of the archive. A damaged file is replaced by the copy's, if that is what was written.
+        A copy of the archive. A damaged file is replaced with the file of the copy, if that one is undamaged.
     adopt : bool, default False
-        Give hashes to the files of an archive that an earlier release wrote, if nothing is found damaged. It makes a
-        new version.
+        Add hashes for the files of an archive that an earlier release wrote without them, if no file is damaged. This
+        creates a new version.
     executor : Executor or str, optional
-        Where the files are read, see `cluster`. Default: here, one after the other.
+        Where the files are read, see `cluster`. Default: in this process, one after the other.
     progress : Progress, optional
-        Receives the files that are done.
+        Receives the number of files done.
 
     Returns
     -------
     Verified
-        What is damaged, and what was done.
+        The damaged files, and what was done.
 
     Raises
     ------
     ArchiveError
-        If there is no archive, or none of its manifests can be read.
+        There is no archive, or none of its manifests can be read.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def verify(
 
 
 def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: bool = False) -> list[str]:
-    """Remove the files of an archive that no version names, left by interrupted writers.
+    """Remove the files of an archive that belong to no version, left by interrupted writers.
 
     It is safe to run while others write.
 
@@ -233,19 +233,19 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
     archive : path or URL
         The archive, of detections or of term discovery.
     older_than_s : float, default 86400
-        After how many seconds without a sign of life a writer counts as stopped.
+        The time in seconds without a sign of life after which a writer counts as stopped.
     dry_run : bool, default False
         Remove nothing.
 
     Returns
     -------
     list of str
-        The names of the files that were removed, or would be.
+        The names of the files that were removed or, with `dry_run`, would be.
 
     Raises
     ------
     ArchiveError
-        If there is no archive, or one of its versions cannot be read: then nothing is removed.
+        There is no archive, or one of its versions cannot be read. Then nothing is removed.
 
     Examples
     --------
@@ -268,28 +268,28 @@ def expire(
     archive : path or URL
         The archive, of detections or of term discovery.
     keep : int, optional
-        How many of the newest versions stay, whatever their age. Default: the newest.
+        The number of newest versions to keep, whatever their age. Default: 1.
     older_than_s : float, optional
-        The age, in seconds since the commit, up to which versions stay. Default: only `keep` decides.
+        Keep versions that were committed at most this many seconds ago. Default: only `keep` decides.
     dry_run : bool, default False
         Remove nothing.
 
     Returns
     -------
     Expired
-        The versions and the files that were removed, or would be.
+        The versions and the files that were removed or, with `dry_run`, would be.
 
     Raises
     ------
     SettingsError
-        If neither `keep` nor `older_than_s` is given.
+        Neither `keep` nor `older_than_s` is given.
     ArchiveError
-        If there is no archive, or one of its versions cannot be read: then nothing is removed.
+        There is no archive, or one of its versions cannot be read. Then nothing is removed.
 
     Notes
     -----
     The newest version always stays. Readers that have an expired version open may fail on their next read. The time of
-    a commit is that of the manifest's file.
+    a commit is the modification time of the manifest.
 
     Examples
     --------
@@ -321,14 +321,14 @@ def validate(
     settings: Mapping[str, object] | None = None,
     executor: Executor | str | None = None,
 ) -> Report:
-    """Check files of any supported format and report everything that is wrong with them.
+    """Check files of any supported format and report every problem in them.
 
     Parameters
     ----------
     paths : path, URL, glob, or iterable of these
         Files, or directories with files.
     reference : path or URL, optional
-        The directory of a reference. Queries and documents of runs must be its own.
+        The directory of a reference. It must contain the queries and documents of the runs.
     phones, words, split, folds, within, speakers : path or URL, optional
         The files of a corpus, see `discover`. They are checked against each other, and class files against them.
     definition : {"document", "tde2015", "tdev2"}, default "document"
@@ -336,15 +336,15 @@ def validate(
     frame_shift, negate_scores, segments : optional
         How runs are encoded, as for `score`.
     preset, compat, settings : optional
-        As for `open`. They say whether unknown queries and documents of runs are problems, or are counted, and whether
-        detections outside the excerpts and trials that a run has twice are.
+        As for `open`. They determine whether the following are problems or only counted: unknown queries and documents
+        of runs, detections outside the excerpts, and trials that a run has twice.
     executor : Executor or str, optional
-        Where files are checked, see `cluster`. Default: what the settings' ``[engine]`` says.
+        Where files are checked, see `cluster`. Default: the executor of the settings' ``[engine]``.
 
     Returns
     -------
     Report
-        The files with their formats and counts, and the problems, file by file and by line.
+        The files with their formats and counts, and the problems, ordered by file and line.
 
     Raises
     ------
@@ -387,7 +387,7 @@ def validate(
 
 
 def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
-    """Add the problems between well-formed files, and the counts of what a definition drops, to a report."""
+    """Add to a report the contradictions between well-formed files, and the counts of what a definition drops."""
     from swsdask.discovery.corpus import check_together
 
     problems = Problems(MOST_PROBLEMS)

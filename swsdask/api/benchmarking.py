@@ -1,4 +1,4 @@
-"""The cost of scoring an archive, phase by phase, beside a bare read of its detections."""
+"""The cost of scoring an archive, phase by phase, compared with a bare read of its detections."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
     pd = LateImport("pandas")
 
 READ = "bare read"
-"""The phase that all others are held against."""
+"""The phase that all others are compared with."""
 
 PHASES = pa.schema(
     [
@@ -42,8 +42,8 @@ PHASES = pa.schema(
         pa.field("cpu_seconds", pa.float64(), nullable=False),
     ]
 )
-"""One row per phase, in order: whether workers share it, its rows, what it took by the clock, and the CPU time of this
-process, in which threads are and worker processes are not."""
+"""One row per phase, in order: whether workers share it, its rows, its wall-clock time, and the CPU time of this
+process, which includes threads but not worker processes."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Benchmark(Tables):
         The phases, as `PHASES` describes them. The first is a read of the same columns by pyarrow alone, unverified, in
         one thread of this process.
     systems, rows, file_size : int
-        How many systems and detections were scored, and the bytes of their files.
+        The numbers of systems and detections that were scored, and the size of their files in bytes.
     workers : int
-        How many tasks ran at once.
+        The number of tasks that ran at once.
     """
 
     phase_table: pa.Table
@@ -80,7 +80,7 @@ class Benchmark(Tables):
         return self._frame("phases")
 
     def seconds_with(self, workers: int) -> float:
-        """Return the least time of scoring with so many workers: only the phases that they share are divided."""
+        """Return the least time of scoring with `workers` workers: only the phases that they share become shorter."""
         scoring = self.phase_table.to_pylist()[1:]
         factors = {True: self.workers / workers, False: 1.0}
         return math.fsum(factors[phase["workers"]] * phase["seconds"] for phase in scoring)
@@ -93,10 +93,10 @@ def benchmark(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Score an archive, and report what each phase costs beside a bare read of the detections.
+    """Score an archive, and report what each phase costs compared with a bare read of the detections.
 
-    Nothing that the archive keeps is used, and nothing is kept. The run with the fewest rows is scored once before, so
-    that no phase waits for the compilation of kernels.
+    Cached statistics and results are neither used nor stored. The run with the fewest rows is scored once before, so
+    that no phase includes the compilation of kernels.
 
     Parameters
     ----------
@@ -105,20 +105,20 @@ def benchmark(
     measures : str, Measure, or iterable of these, optional
         As for `score`.
     executor : Executor or str, optional
-        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
+        Where the work runs, see `cluster`. Default: the executor of the settings' ``[engine]``.
     progress : Progress, optional
-        Receives the phases of the work and the rows that are done.
+        Receives the phases of the work and the number of rows done.
 
     Returns
     -------
     Benchmark
-        The phases: the bare read, the preparation of the reference, systems that one task scores whole, of larger ones
-        every round and the numbers, tables and manifest, and the files of the result.
+        The phases: the bare read; the preparation of the reference; the systems that one task scores whole; for larger
+        systems, every round and the numbers; tables and manifest; the files of the result.
 
     Raises
     ------
     SettingsError
-        The evaluation is no archive on storage, or holds no runs.
+        The evaluation is not an archive on storage, or has no runs.
     ArchiveError, ClusterError
         As `score`.
 
@@ -133,7 +133,7 @@ def benchmark(
     evaluation = as_evaluation(evaluation)
     archive = evaluation.archive
     if not isinstance(archive, StoredArchive) or not archive.runs:
-        raise SettingsError("A benchmark is of an archive that holds runs: `swsdask ingest` makes one.")
+        raise SettingsError("A benchmark needs an archive with runs: `swsdask ingest` makes one.")
     _, _, settings = requested(measures, evaluation.settings)
     rows = sum(run.rows for run in archive.runs)
     watch = _Watch(progress or Unseen())
@@ -173,7 +173,7 @@ _LAST = ("systems", "numbers")
 
 
 class _Watch:
-    """Measures phases, and passes them on. What follows the numbers of systems are the tables."""
+    """Measures the time of phases, and passes them on. The phase after the numbers of systems is that of the tables."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
@@ -182,7 +182,7 @@ class _Watch:
         self.phases: list[dict[str, object]] = []
 
     def begin(self, phase: str, rows: int) -> None:
-        """End the phase before, and begin one."""
+        """End the previous phase and begin a new one."""
         self.end()
         self._shown.begin(phase, rows)
         shared = phase.startswith("round") or phase in _LAST
@@ -191,14 +191,14 @@ class _Watch:
         self._began = (time.perf_counter(), time.process_time())
 
     def advance(self, rows: int) -> None:
-        """Rows are done; with the last ones of whole systems, or of the numbers, the tables begin."""
+        """Count rows as done. After the last rows of whole systems, or of the numbers, the tables begin."""
         self._shown.advance(rows)
         self._left -= rows
         if self._left <= 0 and self.phases[-1]["phase"] in _LAST:
             self.begin("tables", 0)
 
     def end(self) -> None:
-        """End the phase that runs, if one does."""
+        """End the current phase, if there is one."""
         if self.phases:
             seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
             self.phases[-1] |= {"seconds": seconds, "cpu_seconds": cpu}

@@ -1,8 +1,6 @@
-"""Fitting a map from scores to log-likelihood ratios, and applying it to runs.
+"""Calibration: fitting a map from scores to log-likelihood ratios, and applying it to runs.
 
-Application of a calibration to runs: read, mapped and written piece by piece, in flat memory.
-
-The result is written in the form of the run that it comes from.
+Runs are read, mapped and written piece by piece, in flat memory, each in the format of its source.
 """
 
 from __future__ import annotations
@@ -58,16 +56,16 @@ _ENDINGS: dict[AnyFormat, tuple[str, str]] = {
     **dict.fromkeys(TYPED, (r"\.parquet$", ".parquet")),
 }
 _OF_TABLES = r"\.[tc]sv(\.gz|\.zst)?$", ".tsv"
-"""The pattern that the name of a run of each format must match, and the ending that is appended if it does not. Runs of
+"""By format: the pattern that the name of a run must match, and the ending that is appended if it does not. Runs in
 other formats become tables in text."""
 
 
 def target_files(sources: Sequence[str], out: str) -> list[str]:
-    """The target file of each run. `out` is a folder unless its name ends like that of a run.
+    """The target file of each run. `out` is a folder unless its name has the ending of a run.
 
-    In a folder a run keeps its name; an ending is appended if its own does not show its format. A run that is neither
+    In a folder, a run keeps its name; an ending is appended if the name does not show the format. A run that is neither
     XML nor Parquet becomes a table in text. Raises `InputError` if a target is one of the runs that are read, if two
-    runs have the same target, if `out` is a file and there are several runs, and as `expect` does.
+    runs have the same target, or if `out` is a file and there are several runs, and as `expect` does.
     """
     if _FILE.search(out) and not is_folder(out):
         if len(sources) > 1:
@@ -91,10 +89,10 @@ def _are_same(source: str, target: str) -> bool:
 
 
 def write_like(source: str, pieces: Iterable[RunPiece], target: str) -> None:
-    """Write what was read from one run, in the format of the target's name.
+    """Write the pieces of one run, in the format that the name of the target shows.
 
-    Lists of detections are written piece by piece, in their own dialect unless the name has another ending; so memory
-    is bounded by the largest piece, unless a table becomes lists.
+    Lists of detections are written piece by piece, in their own dialect unless the name has another ending. Memory is
+    bounded by the largest piece, unless a table becomes lists.
     """
     dialect = _dialect(source, target)
     if dialect is None:
@@ -121,8 +119,8 @@ def _name(source: str) -> str:
 class Applied:
     """A run that was written: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
 
-    `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms; `dropped` is what the written
-    run does not have (see `left_out`). A table in text that stays one keeps all.
+    `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms. `dropped` lists what the written
+    run lacks (see `left_out`). A table in text that stays one keeps everything.
     """
 
     source: str
@@ -147,7 +145,7 @@ class _Application:
 
 @dataclass(frozen=True)
 class _Run:
-    """A run, its target, and the file beside the target that is written first."""
+    """A run, its target, and the temporary file beside the target."""
 
     source: str
     target: str
@@ -168,9 +166,9 @@ def apply_to_runs(
     """Write runs with mapped scores and new decisions: YES at or above `threshold`.
 
     A threshold of None keeps the decisions. Declared minimum and maximum scores are mapped too. For `out` see
-    `target_files`. `encoding` is that of the tables that are read; the written ones have seconds and scores that rise
-    with confidence. Each run is a task of the `executor`; None: they are written here. Either all files are written or
-    none. Raises `InputError` with every problem of the runs, and for targets that cannot be written.
+    `target_files`. `encoding` describes the tables that are read; the written tables have seconds, and scores that rise
+    with confidence. Each run is a task of the `executor`; None: this process writes them. Either all files are written
+    or none. Raises `InputError` with every problem of the runs, and for targets that cannot be written.
     """
     targets = target_files(sources, out)
     problems = Problems()
@@ -194,7 +192,7 @@ def apply_to_runs(
 
 
 def _applied(run: _Run, how: _Application) -> tuple[Applied, Problems]:
-    """Write a run beside its target, and return its problems too."""
+    """Write a run beside its target. Also return its problems."""
     applied, problems = Applied(run.source, run.target), Problems()
     read = read_run(run.source, problems, encoding=how.encoding)
     dialect = _dialect(run.source, run.target)
@@ -211,7 +209,7 @@ def _applied(run: _Run, how: _Application) -> tuple[Applied, Problems]:
 
 
 def _rewrite(run: _Run, how: _Application) -> None:
-    """Write a table that stays a table beside its target: it keeps its columns and digits."""
+    """Write a table as a table, beside its target. It keeps its columns and digits."""
     system = system_to_add(run.source, run.target)
 
     def anew(scores: F64) -> dict[str, pa.StringArray]:
@@ -269,18 +267,18 @@ def calibrate(
     run : path, URL or mapping
         A file with one system, a mapping from the system to its file, or the name of a system of the archive.
     method : {"affine", "pav"}, default "affine"
-        "affine" fits gamma and delta of llr = gamma score + delta (2013 measures document, Eq. 44). "pav" fits rising
-        steps by pooled isotonic regression.
+        "affine" fits gamma and delta of llr = gamma score + delta (2013 measures document, Eq. 44). "pav" fits an
+        increasing step function by pooled isotonic regression.
     frame_shift : float, optional
         Seconds per frame, for tables whose times are frame numbers.
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
-        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
+        Kaldi's ``segments`` file, for tables whose documents are utterances and whose times begin at the utterance.
     executor : Executor or str, optional
-        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says.
+        Where the work runs, see `cluster`. Default: the executor of the settings' ``[engine]``.
     progress : Progress, optional
-        Receives the phases of the work and the rows that are done.
+        Receives the phases of the work and the number of rows done.
 
     Returns
     -------
@@ -290,8 +288,8 @@ def calibrate(
     Raises
     ------
     InputError
-        The run has problems, or no map that was fitted on it can be used on other runs: it has one class of trials
-        only, or targets do not have higher scores.
+        The run has problems, or a map fitted on it cannot be used on other runs: the run has only one class of trials,
+        or targets do not have higher scores.
     SettingsError
         The method is unknown, or the run has several systems.
 
@@ -364,10 +362,10 @@ def apply_calibration(
     runs : path, URL, glob, or iterable of these
         Files or directories with runs.
     out : path or URL
-        A directory; for one run it may be a file.
+        A directory, or for one run a file.
     preset, settings : optional
-        Settings with an operating point, see `open`. Decisions are made at its Bayes threshold. Default: the operating
-        point of the evaluation on which the calibration was fitted.
+        Settings with an operating point, see `open`. Its Bayes threshold gives the decisions. Default: the operating
+        point of the evaluation that the calibration was fitted on.
     keep_decisions : bool, default False
         Keep the decisions of the runs.
     frame_shift : float, optional
@@ -375,9 +373,9 @@ def apply_calibration(
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
-        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
+        Kaldi's ``segments`` file, for tables whose documents are utterances and whose times begin at the utterance.
     executor : Executor or str, optional
-        Where runs are read and written, see `cluster`. Default: what the settings' ``[engine]`` says.
+        Where runs are read and written, see `cluster`. Default: the executor of the settings' ``[engine]``.
     progress : Progress, optional
         Receives the phases of the work.
 
@@ -389,7 +387,7 @@ def apply_calibration(
     Raises
     ------
     InputError
-        Lists every problem of the runs, or of the calibration's file. Nothing is written.
+        Lists every problem of the runs or of the calibration file. Nothing is written.
     SettingsError
         A setting is unknown or malformed.
     ClusterError

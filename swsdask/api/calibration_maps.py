@@ -1,12 +1,12 @@
-"""Maps from scores to log-likelihood ratios (natural logarithm): their fit, and the TOML file that keeps one.
+"""Maps from scores to log-likelihood ratios (natural logarithm): their fit, and the TOML file that stores one.
 
-Every map rises: it never changes which of two scores is greater.
+Every map is increasing: it never reverses the order of two scores.
 
-The fit is from the statistics of a run: the affine map of Eq. 44-45 of the 2013 measures document, or the steps of
-pooled PAV. A map is an error if it cannot be used on other runs. The gamma of an affine map must be positive and
+A map is fitted on the statistics of a run: the affine map of Eq. 44-45 of the 2013 measures document, or the steps of
+pooled PAV. A map that cannot be used on other runs is an error. The gamma of an affine map must be positive and
 finite: gamma < 0 reverses the order of scores, gamma = 0 makes all scores equal, and gamma is infinite if the classes
-do not overlap. PAV needs at least two steps. A step with trials of one class only has an infinite log-likelihood ratio,
-which is replaced by the one with half a trial added to either class,
+do not overlap. PAV needs at least two steps. A step with trials of one class only has an infinite log-likelihood ratio.
+It is replaced by the ratio with half a trial added to each class,
 
     log((targets + 1/2) / (nontargets + 1/2)) - log(|T_true| / |T_false|),
 
@@ -115,10 +115,10 @@ _Extended = Annotated[float, Field(allow_inf_nan=True)]
 class FittedOn(Checked):
     """The data that a calibration was fitted on, and the cost before and after.
 
-    `run` is the content hash of the run's rows, `evaluation` those of the reference files, `signature` that of the
-    scoring. `prior_log_odds` is logit P_tar of the operating point. `impute` is the evaluation's setting,
-    `impute_score` the score of the trials that the system did not submit. `cnxe` is C_nxe before, `cnxe_calibrated`
-    after. `negated`: the run's table had costs, and was read with its scores negated.
+    `run` is the content hash of the rows of the run, `evaluation` has the hashes of the reference files, and
+    `signature` is the signature of the scoring. `prior_log_odds` is logit P_tar of the operating point. `impute` is the
+    setting of the evaluation, `impute_score` the score of trials that the system did not submit. `cnxe` is C_nxe
+    before, `cnxe_calibrated` after. `negated`: the scores of the run were costs and were negated when read.
     """
 
     system: str
@@ -175,17 +175,17 @@ class Calibration(Checked):
 
     @property
     def bayes_threshold(self) -> float:
-        """-logit P_tar of the evaluation it was fitted on: the best threshold of its log-likelihood ratios (Eq. 31)."""
+        """The best threshold of its log-likelihood ratios: -logit P_tar of the evaluation it was fitted on (Eq. 31)."""
         return -self.fitted_on.prior_log_odds
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, at a path or URL. Raises `OSError` or `InputError` where it cannot be written."""
+        """Write the calibration to a path or URL. Raises `OSError` or `InputError` if it cannot be written."""
         with replacing(path) as file:
             file.write((_HEAD + "\n".join(_lines(self.model_dump())) + "\n").encode())
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Calibration:
-        """The calibration of a file. Raises `InputError` with everything that is wrong with it."""
+        """Read a calibration from a file. Raises `InputError` with every problem of the file."""
         file = os.fspath(path)
         try:
             held = read_toml(read_small(path))
@@ -224,7 +224,7 @@ def _short(value: object) -> str:
 
 
 def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
-    """A table in TOML: its values, then the tables in it."""
+    """The lines of a table in TOML: its values, then its subtables."""
     if name:
         yield f"\n[{name}]"
     for key, value in table.items():
@@ -307,7 +307,7 @@ def fit(
 
 
 def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
-    """The affine map of a run's numbers. Raises `InputError` if gamma is not positive and finite."""
+    """The affine map from the numbers of a run. Raises `InputError` if gamma is not positive and finite."""
     gamma, delta = numbers["cnxe_gamma"], numbers["cnxe_delta"]
     if math.isfinite(gamma) and gamma > 0.0:
         return AffineMap(gamma=gamma, delta=delta)
@@ -325,7 +325,7 @@ def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
 
 
 def step_map(lowest: F64, blocks: Blocks, run: Run) -> StepMap:
-    """The steps of pooled PAV, of blocks with their lowest scores. Raises `InputError` for less than two blocks."""
+    """The steps of pooled PAV, from blocks and their lowest scores. Raises `InputError` for fewer than two blocks."""
     if len(lowest) < 2:
         raise unfit(run, "scores without information: one step", "Check that higher scores mean higher confidence.")
     target, nontarget = blocks.target, blocks.nontarget
@@ -340,7 +340,7 @@ def step_map(lowest: F64, blocks: Blocks, run: Run) -> StepMap:
 
 
 def _cnxe(blocks: Blocks, steps: StepMap, prior_log_odds: float) -> float:
-    """C_nxe of all trials at their steps."""
+    """C_nxe of all trials with the log-likelihood ratios of their steps."""
     cost = 0.0
     for counts, sign in ((blocks.target, -1.0), (blocks.nontarget, 1.0)):
         each = (softplus(sign * (llr + prior_log_odds)) for llr in steps.llr)

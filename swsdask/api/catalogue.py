@@ -22,7 +22,7 @@ from swsdask.model.measures import TABLE, Description, parse_name
 from swsdask.model.settings import Settings
 
 _SECTION = re.compile(r"^(.+)\n---+\n", re.MULTILINE)
-"""A title with a line below it, in the docstring of a module with measures of several kinds."""
+"""An underlined title, in the docstring of a module with measures of several kinds."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class SettingDescription:
     Attributes
     ----------
     setting : str
-        The name that ``--set`` takes, such as ``evaluation.gap.width_s``.
+        The name for ``--set``, such as ``evaluation.gap.width_s``.
     type : str
-        The values that it takes.
+        The values that it accepts.
     default : str
-        The default, as TOML; "" where it is not set by default.
+        The default, as TOML; "" if it is not set by default.
     meaning : str
-        What it means.
+        The meaning of the setting.
     presets : dict of str to str
         The presets that set it, and the values that they set, as TOML.
     """
@@ -56,8 +56,8 @@ def list_measures() -> tuple[Description, ...]:
     Returns
     -------
     tuple of Description
-        Each with its name, heading, title, direction, and the equation that defines it. A name that ends in ``@`` takes
-        a point, such as ``twv@0.5``. ``pandas.DataFrame`` makes a table of them.
+        Each has a name, heading, title, direction, and the equation that defines it. A name that ends in ``@`` needs a
+        point, such as ``twv@0.5``. ``pandas.DataFrame`` makes a table of them.
 
     Examples
     --------
@@ -74,12 +74,12 @@ def define_measure(name: str) -> str:
     Parameters
     ----------
     name : str
-        The name of a measure; it may end in a point.
+        The name of a measure. It may include a point.
 
     Returns
     -------
     str
-        The definition of its family of measures, which is a section of the docstring of its module, or all of that.
+        The definition of its family of measures: the docstring of its module, or a section of it.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def define_measure(name: str) -> str:
 
 
 def describe_measure(name: str) -> Description:
-    """The row of a measure in `list_measures`. Raises `SettingsError` with the nearest name if there is none."""
+    """The row of a measure in `list_measures`. For an unknown name, raises `SettingsError` with the nearest name."""
     if not home_of(name):
         select([name])
         name = parse_name(name).family
@@ -129,7 +129,8 @@ def list_settings(name: str = "") -> tuple[SettingDescription, ...]:
     Parameters
     ----------
     name : str, default ""
-        A setting, such as ``evaluation.gap.width_s`` or ``width_s``, or a table of several, such as ``gap``.
+        A setting, such as ``evaluation.gap.width_s`` or ``width_s``, or a table of settings, such as ``gap``. Default:
+        all settings.
 
     Returns
     -------
@@ -184,5 +185,5 @@ def _attributes(model: type[BaseModel]) -> Iterator[tuple[str, tuple[str, str]]]
 
 
 def _toml(value: object) -> str:
-    """A value as TOML writes it: JSON does the same for what settings hold."""
+    """A value in TOML, which for the values of settings is the same as JSON."""
     return json.dumps(list(value) if isinstance(value, tuple) else value)

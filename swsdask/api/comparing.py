@@ -1,4 +1,4 @@
-"""Comparing systems and measures; and the errors of systems, to look at and to listen to."""
+"""Comparison of systems and measures, and lists of the errors of systems."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def rank_correlation(
     result : Result
         What `score` or `discover` returns, with two or more systems.
     measures : str or iterable of str, optional
-        Names of measures. Default: the requested ones that have an order of merit, or, if every measure was
-        requested, those that weigh misses against false alarms.
+        Names of measures. Default: the requested measures that can rank systems or, if every measure was requested,
+        those that weigh misses against false alarms.
     condition : str, default "all"
-        The condition to compare in.
+        The condition whose values rank the systems.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def rank_correlation(
     Raises
     ------
     SettingsError
-        There is nothing to compare.
+        The result has too few systems or measures to compare.
 
     Examples
     --------
@@ -77,10 +77,10 @@ def rank_correlation(
 
 
 DEFAULT_MEASURES = ("atwv", "mtwv", "otwv", "stwv", "map")
-"""The measures that evaluations are compared by where none are named, if they are defined for any system."""
+"""The default measures of a comparison of an evaluation, if they are defined for any system."""
 
 RANKED_MEASURES = ("map", "ndcg", "r_precision", "bpref", "reciprocal_rank")
-"""The same of evaluations whose setting `measures` is "ranked"."""
+"""The same if the setting `measures` is "ranked"."""
 
 
 def compare(
@@ -104,7 +104,7 @@ def compare(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compute intervals of numbers and test differences of systems, by resampling the queries of an evaluation.
+    """Compute confidence intervals, and test differences between systems, by resampling the queries of an evaluation.
 
     Parameters
     ----------
@@ -112,52 +112,52 @@ def compare(
         What `score` returns, or a directory that ``swsdask score --out`` wrote: its numbers by query are resampled. Or
         what `open` returns, an archive or a reference directory: its runs are scored first.
     measures : str or iterable of str, optional
-        Averages over queries: "atwv", "otwv", "stwv", "map", "mgap", "r_precision", "p_miss", "p_fa" and others; of an
-        evaluation also "mtwv", its threshold sought again in every replicate, "twv@0.5" and other thresholds,
-        "twv_bayes", "ap", "cxe", "cnxe", "cnxe_min", its map sought again, and their differences: "calibration_loss",
-        "loss_threshold" and the other losses. Default: of an evaluation, those of "atwv", "mtwv", "otwv", "stwv" and
-        "map" that are defined for any system, or "map", "ndcg", "r_precision", "bpref" and "reciprocal_rank" where
-        the setting `measures` is "ranked"; of a result, the requested ones that have an order of merit.
+        Averages over queries: "atwv", "otwv", "stwv", "map", "mgap", "r_precision", "p_miss", "p_fa" and others. For an
+        evaluation also "mtwv" and "cnxe_min", whose threshold and map are optimised again in every replicate,
+        "twv@0.5" and other thresholds, "twv_bayes", "ap", "cxe", "cnxe", and their differences: "calibration_loss",
+        "loss_threshold" and the other losses. Default for an evaluation: those of "atwv", "mtwv", "otwv", "stwv" and
+        "map" that are defined for any system, or "map", "ndcg", "r_precision", "bpref" and "reciprocal_rank" if
+        the setting `measures` is "ranked". Default for a result: the requested measures that can rank systems.
     pair : (str, str), optional
-        Compare these two systems. Default: every two.
+        Compare these two systems. Default: every pair.
     baseline : str, optional
         Compare each of the other systems with this one.
     runs : Runs, optional
-        The runs to score, as for `score`; of an evaluation only.
+        The runs to score, as for `score`. For an evaluation only.
     by : str or iterable of str, optional
-        Conditions, as for `score`; of an evaluation only.
+        Conditions, as for `score`. For an evaluation only.
     frame_shift, negate_scores, segments : optional
         How runs are encoded, as for `score`.
     resample : {"queries", "documents"}
-        What to resample: queries, or queries and documents independently (of an evaluation only). Results of `discover`
-        are resampled by fold, which is a file if there are as many folds. Intervals of queries alone say how sure a
-        number is for other queries on the same documents. Tests that exchange systems query by query are not defined
-        (NaN) where documents are drawn.
+        What to resample: queries, or queries and documents independently (for an evaluation only). Results of
+        `discover` are resampled by fold; if there are as many folds as files, a fold is a file. Intervals from queries
+        alone describe the uncertainty for other queries on the same documents. Tests that exchange systems query by
+        query are undefined (NaN) when documents are resampled.
     seed : int, default 0
-        Another seed gives other replicates. The same seed gives the same bits for any order of systems and queries.
+        The seed of the replicates. The same seed gives the same bits for any order of systems and queries.
     replicates : int, optional
-        How often they are drawn again. Default: 10000, with documents 1000.
+        The number of replicates. Default: 10000, with documents 1000.
     level : float, default 0.95
-        The share of replicates in an interval.
+        The confidence level of intervals.
     interval : {"percentile", "bca"}
-        Quantiles of the replicates, or bias-corrected and accelerated ones.
+        The method of intervals: percentile, or bias-corrected and accelerated.
     adjust : {"holm", "max-t"}
         How `p_adjusted` takes the number of pairs into account.
     fail_if : str or iterable of str, optional
-        Gates, such as "atwv drops .005 with p < .05": a measure, "drops" or "rises", by how much at most (0), "in" a
-        condition ("all"), "with p <" a level of `p_adjusted` above which no loss fails. Of a `pair` (a, b) the system a
-        is compared with b, else the others with `baseline`. What fails is in `failures`. Without `measures`, those of
-        the gates are compared.
+        Gates, such as "atwv drops .005 with p < .05": a measure, "drops" or "rises", the tolerance (default 0),
+        optionally "in" and a condition (default "all"), and optionally "with p <" and a level: then only a loss with
+        `p_adjusted` below it fails. With `pair` (a, b), the system a is tested against b; otherwise each system against
+        `baseline`. `failures` lists the gates that fail. Without `measures`, the measures of the gates are compared.
     executor : Executor or str, optional
-        Where the work runs, as for `score`: an evaluation is scored there, and systems are resampled and compared.
+        Where the work runs, as for `score`: scoring, resampling and comparing.
     progress : Progress, optional
-        Receives the phases of the work and the rows that are done.
+        Receives the phases of the work and the number of rows done.
 
     Returns
     -------
     Comparison
-        The DataFrames `intervals` and `differences`, `notes`: who is tied with the best, what was left out; and
-        `failures` of gates.
+        The DataFrames `intervals` and `differences`; `notes` on ties with the best system and on what was left out; and
+        the `failures` of gates.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str
 
 
 def default_measures(evaluation: Evaluation) -> list[str]:
-    """The measures that an evaluation is compared by where none are named."""
+    """The default measures of a comparison of an evaluation."""
     ranked = evaluation.settings.evaluation.measures == "ranked"
     return list(RANKED_MEASURES if ranked else DEFAULT_MEASURES)
 
@@ -283,15 +283,15 @@ def sample_evaluation(
     *,
     documents: bool = False,
 ) -> tuple[Result, Samples, dict[str, int], dict[str, int]]:
-    """The scores of an evaluation, what its measures are resampled from, and each condition's queries and documents.
+    """The scores of an evaluation, the samples of its measures, and the numbers of queries and documents by condition.
 
-    The numbers of documents are there if they are drawn.
+    The last is empty unless `documents` are resampled.
     """
     from swsdask.comparison.resampled import DIFFERENCES, needed_for, with_parts
     from swsdask.measures.resampling import Samples
 
     if documents and evaluation.judged:
-        raise SettingsError("Judgments are of some documents: with judgments, queries alone can be drawn.")
+        raise SettingsError("Judgments are of some documents only: with judgments, only queries can be drawn.")
     given = names
     names = default_measures(evaluation) if names is None else names
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
@@ -306,7 +306,7 @@ def sample_evaluation(
 
 
 def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
-    """Return a function from a reference to the number of trials in documents that count so often."""
+    """Return a function that gives, for a reference, the number of trials when documents have weights."""
     from swsdask.archive.reference import trial_counts
 
     documents, settings = evaluation.archive.documents, evaluation.settings.evaluation
@@ -321,7 +321,7 @@ def _samples(
 ) -> tuple[Samples, dict[str, int]]:
     """The measures by condition and system, and how many queries each condition has.
 
-    Raises `SettingsError` if none of them can be resampled, and if any that was `named` cannot.
+    Raises `SettingsError` if no measure can be resampled or, for measures that were `named`, if one cannot.
     """
     from swsdask.comparison.resampled import conditions, needed_for, query_numbers, with_parts
 
@@ -377,8 +377,8 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
         sentences[-1] += f" archive, or the reference and the runs, with --measures {names}."
     if by_statistics and not scored_now:
         sentences.append(
-            f"{', '.join(by_statistics)} cannot be resampled from results: these have no numbers by query that it is "
-            "the average of, and keep no counts of trials by query and score. Compare the archive, or the reference "
+            f"{', '.join(by_statistics)} cannot be resampled from results: it is not an average of numbers by query, "
+            "and results do not keep the counts of trials by query and score. Compare the archive, or the reference "
             f"and the runs, with --measures {','.join(by_statistics)}."
         )
     for measure, part in without_parts.items():
@@ -388,8 +388,8 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
         )
     if others or (by_statistics and scored_now):
         named = ", ".join([*others, *(by_statistics if scored_now else ())])
-        sentences.append(f"{named} cannot be resampled: no average over queries, or not defined for any system.")
-    return " ".join([*sentences, f"What these results have that can be resampled: {possible}."])
+        sentences.append(f"{named} cannot be resampled: not an average over queries, or undefined for every system.")
+    return " ".join([*sentences, f"These results have measures that can be resampled: {possible}."])
 
 
 def errors(
@@ -405,20 +405,20 @@ def errors(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Errors:
-    """List the queries that cost systems most, with their highest false alarms and missed targets.
+    """List the costliest queries of each system, with their highest-scoring false alarms and missed targets.
 
     Parameters
     ----------
     evaluation : Evaluation or path
         What `open` returns, an archive or a reference directory.
     runs : Runs, optional
-        The runs to look at, as for `score`.
+        The runs to analyse, as for `score`.
     by : str or iterable of str, optional
-        Conditions, as for `score`; each has a list of its own.
+        Conditions, as for `score`. Each has its own list.
     queries : int, default 20
-        How many queries of each system are listed, the costliest first: P_miss + beta P_fa of the query.
+        The number of queries to list for each system, in descending order of cost, P_miss + beta P_fa of the query.
     false_alarms : int, default 10
-        How many false alarms of each query are listed, the highest scores first; at most 100.
+        The number of false alarms to list for each query, in descending order of score; at most 100.
     frame_shift, negate_scores, segments, executor, progress : optional
         As for `score`.
 

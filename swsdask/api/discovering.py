@@ -51,9 +51,9 @@ def discover(
         Class files, or directories with them. A mapping gives the file of each system. With `archive`: names of its
         systems. Default: every system of the archive.
     archive : path or URL, optional
-        An archive of term discovery, which has the corpus and the systems, instead of files.
+        An archive of term discovery with the corpus and the systems, instead of files.
     phones, words : path or URL, optional
-        The alignments of phones and words. Needed without `archive`.
+        The alignments of phones and words. Required without `archive`.
     split : path or URL, optional
         The stretches of speech to which "tde2015" clips fragments.
     folds : path or URL, optional
@@ -61,36 +61,36 @@ def discover(
     within : path or URL, optional
         The folds of the condition "within_talker".
     speakers : path or URL, optional
-        The speaker of each file, from which the folds of "within_talker" follow, instead of `within`.
+        The speaker of each file, instead of `within`. It determines the folds of "within_talker".
     n_folds : int, optional
-        The number of folds without `folds`; 1 scores the corpus as a whole. Default: what the archive keeps, else 10.
+        The number of folds without `folds`; 1 scores the corpus as a whole. Default: the setting of the archive, or 10.
     definition : {"document", "tde2015", "tdev2"}, optional
-        The definition of the measures: that of the measures document, or of the official tool of 2015 or of 2017 and
-        2020. Default: what the archive keeps, else "document".
+        The definition of the measures: that of the measures document, of the official tool of 2015, or of the official
+        tool of 2017 and 2020. Default: the setting of the archive, or "document".
     measures : str or iterable of str, optional
         Names of measures. The name of a family means its precision, recall and F-score. Default: every measure.
     settings : mapping, optional
         Settings in the shape of a settings file, with tables "discovery" and "engine".
     executor : Executor or str, optional
-        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
-        on it.
+        Where the work runs, see `cluster`. Default: the executor of the settings' ``[engine]``. The numbers do not
+        depend on it.
     verify : bool, default True
-        Verify what is read of an archive by the hashes that it keeps.
+        Verify the files that are read from an archive by the hashes that it stores.
     progress : Progress, optional
-        Receives the phases of the work and the rows that are done.
+        Receives the phases of the work and the number of rows done.
 
     Returns
     -------
     Result
-        Conditions "all" and "within_talker" have means over folds under the names of the measures, and their spread
-        as ``NAME_std``, ``NAME_min`` and ``NAME_max``. Each fold is a condition too, such as "all/1".
+        The conditions "all" and "within_talker" have the means over folds under the names of the measures, and the
+        spread as ``NAME_std``, ``NAME_min`` and ``NAME_max``. Each fold is a condition too, such as "all/1".
 
     Raises
     ------
     InputError
         Lists every problem of the files.
     SettingsError
-        A measure or setting is unknown, or arguments contradict each other.
+        A measure or setting is unknown, or arguments conflict.
     ArchiveError
         The archive cannot be read.
     ClusterError
@@ -144,11 +144,11 @@ def discover(
 
 
 FEW_FRAGMENTS = 500_000
-"""A system of no more fragments is one task of a worker process, from its file to its numbers."""
+"""A system with at most this many fragments is one task of a worker process, from reading its file to the numbers."""
 
 
 class _Requested(NamedTuple):
-    """The request for every system: the names of numbers, what computes them, the steps of a task."""
+    """The request for every system: the names of numbers, the objects that compute them, the steps of a task."""
 
     names: list[str]
     families: list[DiscoveryMeasure]
@@ -168,9 +168,9 @@ class _Placed(NamedTuple):
 def _score(
     systems: Sequence[UnreadSystem], corpus: Corpus, request: _Requested, workers: Executor, progress: Progress
 ) -> tuple[ResultTables, dict[str, _Placed]]:
-    """The results of systems, in their order, and what was said of each.
+    """The results of systems, in their order, with their notes and manifest entries.
 
-    Worker processes read small systems and return their results; a large one is read by a worker and cut into cells.
+    Worker processes read small systems and return their results. A worker reads a large system and cuts it into cells.
     """
     placed: dict[str, _Placed] = {}
     source = FragmentSource(corpus, needed(request.families), workers, request.work)
@@ -224,7 +224,7 @@ def plan_discovery(
     measures: str | Iterable[str] | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> str:
-    """Check everything that `discover` would read, and report what it would do. Scores nothing.
+    """Check everything that `discover` would read, and report what it would do. Nothing is scored.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from swsdask.model.layers import Layers, Settled, merge_layers
 from swsdask.places.reading import Location, Pipe, is_folder, locations, readable
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
-"""Class files, folders, globs or URLs; or file by system; or names of an archive's systems, None: all of them."""
+"""Class files, folders, globs or URLs; a mapping from system to file; or names of systems of an archive, None: all."""
 
 BYTES_PER_ROW = 24
 """The approximate size of a phone, a word or a fragment in its file, for estimates of the work."""
@@ -33,7 +33,7 @@ BYTES_PER_ROW = 24
 
 @dataclass(frozen=True)
 class UnreadSystem:
-    """A system of about `rows` fragments, which `read` reads from `source` wherever it is called.
+    """A system of about `rows` fragments. `read` reads them from `source` in any process.
 
     `read` raises `InputError` with every problem of the fragments, `ArchiveError` for a damaged archive.
     """
@@ -62,7 +62,7 @@ class DiscoveryInputs(Protocol):
 
     @property
     def places(self) -> Sequence[str]:
-        """The paths and URLs that whoever reads systems must see."""
+        """The paths and URLs that the readers of systems must be able to see."""
         ...
 
     @property
@@ -72,11 +72,11 @@ class DiscoveryInputs(Protocol):
 
     @property
     def verification(self) -> Verification | None:
-        """Whether what is read of an archive is verified by hashes; None for files."""
+        """Whether files of an archive are verified by hashes; None without an archive."""
         ...
 
     def settled(self, given: Layers) -> Settled:
-        """The settings with the given layers. Raises `SettingsError` with their problems."""
+        """The settings that the given layers yield. Raises `SettingsError` with their problems."""
         ...
 
 
@@ -94,7 +94,7 @@ class FromFiles:
 
     @cached_property
     def systems(self) -> Sequence[UnreadSystem]:
-        """Each reads its class file, which is not kept; rows are estimated by its size."""
+        """Each reads its class file, which does not stay in memory. Rows are estimated from the size of the file."""
         return [
             UnreadSystem(system, url, file_size(url) // BYTES_PER_ROW, partial(read_fragments, url, system=system))
             for system, url in self.classes.items()
@@ -107,7 +107,7 @@ class FromFiles:
 
     @property
     def phones_about(self) -> int:
-        """Estimated by the size of the file."""
+        """Estimated from the size of the file."""
         return file_size(self.corpus_files.phones) // BYTES_PER_ROW
 
     @property
@@ -134,7 +134,7 @@ class FromArchive:
 
     @property
     def systems(self) -> Sequence[UnreadSystem]:
-        """Each reads its tables, which are not kept."""
+        """Each reads its tables, which do not stay in memory."""
         storage, verify = self.archive.storage, self.archive.verify
         return [
             UnreadSystem(
@@ -199,12 +199,15 @@ def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
     if not {"phones", "words"} <= named.keys():
         raise SettingsError("A corpus needs the alignments of phones and of words.")
     if {"within", "speakers"} <= named.keys():
-        raise SettingsError("Within and speakers both say what is within talkers: give one.")
+        raise SettingsError("Within and speakers both define the folds within talkers: give one.")
     return CorpusFiles(**named)
 
 
 def class_files(given: Classes) -> dict[str, str]:
-    """File by system. Raises `SettingsError` for two of one name or an archive, `InputError` for what names none."""
+    """The file of each system.
+
+    Raises `SettingsError` for two systems of one name and for an archive, `InputError` for a path without class files.
+    """
     if given is None:
         return {}
     if isinstance(given, Mapping):
@@ -227,7 +230,7 @@ def class_files(given: Classes) -> dict[str, str]:
 
 def _place(given: object) -> Location:
     if not isinstance(given, str | os.PathLike):
-        raise SettingsError("Classes are given by their files: paths or URLs, or a file by system.")
+        raise SettingsError("Classes are given by their files: paths or URLs, or a mapping from system to file.")
     return given
 
 
@@ -263,26 +266,26 @@ def ingest_discovery(
     change_settings: bool = False,
     progress: Progress | None = None,
 ) -> StoredDiscovery:
-    """Write a corpus, and what systems found in it, into an archive of term discovery.
+    """Write a corpus and the classes that systems found in it into an archive of term discovery.
 
     Parameters
     ----------
     archive : path or URL
-        The archive, which is made if there is none.
+        The archive, which is created if it does not exist.
     classes : path, URL, glob, iterable of these, or mapping, optional
         Class files, or directories with them. A mapping gives the file of each system.
     phones, words : path or URL, optional
-        The alignments of phones and words. A new archive needs both; those of an archive cannot change.
+        The alignments of phones and words. A new archive needs both. They cannot be changed later.
     split, folds, within, speakers : path or URL, optional
         The other files of a corpus, see `discover`.
     n_folds, definition : optional
-        The number of folds without a fold file, and the definition, that the archive keeps, see `discover`.
+        The number of folds without a fold file, and the definition; the archive keeps both. See `discover`.
     settings : mapping, optional
         The settings that the archive keeps, in the shape of a settings file with tables "discovery" and "engine".
     replace_systems : bool, default False
-        Replace systems of the archive that have the same name and another content.
+        Replace systems of the archive that have the same name but different content.
     change_settings : bool, default False
-        Keep the given settings from now on, where they differ from those that the archive keeps.
+        Replace the settings that the archive keeps with the given ones.
     progress : Progress, optional
         Receives the phases of the work.
 
@@ -294,15 +297,16 @@ def ingest_discovery(
     Raises
     ------
     InputError
-        Lists every problem of the files that is one in every definition. Nothing is written.
+        Lists every problem of the files that does not depend on the definition. Nothing is written.
     SettingsError
         A setting is unknown or malformed, or `phones` or `words` are missing.
     ArchiveError
-        The archive has another corpus, a system of the same name with another content, or keeps other settings.
+        The archive has a different corpus, a system with the same name but different content, or different settings.
 
     Notes
     -----
-    Either everything is committed or nothing. A system that the archive has already, with the same content, stays.
+    Either everything is committed or nothing. A system that the archive already has, with the same content, is left as
+    it is.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The manifest of a result: the signature, which says what the numbers mean, and the counts of what was dropped.
+"""The manifest of a result: the signature, which identifies what the numbers mean, and counts of what was dropped.
 
-Content hashes are of what files say, not of how they are written or compressed.
+Content hashes depend on the content of files, not on how they are written or compressed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def circumstances(
     overridden: Iterable[Override],
     notes: Mapping[str, Sequence[Note]],
 ) -> dict[str, object]:
-    """Return the entries beside the meaning: overridden settings, the notes of systems, when and where they ran."""
+    """Return the other entries of a manifest: overridden settings, notes on systems, time and place of the scoring."""
     return {
         "overridden": {each.setting: {"kept": each.kept, "used": each.used} for each in overridden},
         "notes": {system: [note.text for note in own] for system, own in notes.items() if own},
@@ -98,7 +98,7 @@ def _signature(meaning: Mapping[str, object], chosen: str) -> str:
 
 
 def _provenance(run: Run) -> dict[str, object]:
-    """Describe a run and what was counted of it, without the attributes of each query."""
+    """Describe a run and its counts, without the attributes of single queries."""
     attributes = {name: text for name, text in run.attributes.items() if not name.startswith(PER_QUERY)}
     resources = None if run.resources is None else run.resources.model_dump(mode="json", exclude_defaults=True)
     reported = asdict(replace(run, attributes=attributes, resources=None))

@@ -1,4 +1,4 @@
-"""The files that official tools write, from a result: what each needs, and its writer."""
+"""The files of official tools, written from a result: the requirements and the writer of each tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def measures_of_tool(tool: str | None, names: list[str] | None) -> list[str] | None:
-    """The requested measures (None: all) with those that a tool's files need; its own where none are requested."""
+    """The requested measures (None: all) and those that a tool's files need; without a request, those of the tool."""
     if tool == "trec_eval":
         from swsdask.render.short_outputs import TREC_NEEDED, TREC_OFFICIAL
 
@@ -102,14 +102,14 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
 
 
 def _texts(queries: pa.Table) -> dict[str, str]:
-    """The texts that were searched, by the ids of queries; an id where occurrences were given without texts."""
+    """The texts of queries, by id; the id itself if occurrences were given without texts."""
     from swsdask.formats.reference.nist_xml import texts_of
 
     return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}
 
 
 def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart]:
-    """The conditions that KWSEval has reports of, under its titles, in their order."""
+    """The conditions that KWSEval reports, under its titles, in its order."""
     from swsdask.archive.reference import build_reference
     from swsdask.archive.reference_tables import speech_seconds
     from swsdask.render.kwseval_output import ReportPart
@@ -186,7 +186,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
 
 
 def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
-    """Returns the alignment of a system, with numbers as the files spell them, where its run is one; None without."""
+    """Return a function that gives the alignment of a system, with numbers as files spell them; None without one."""
     from swsdask.archive.occurrences import kwseval_read, kwseval_units
     from swsdask.formats.runs.read import spelled_starts, with_texts
 
@@ -214,7 +214,7 @@ def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table
 
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
-    """Return the search time of each query that a list of detections gives, as the archive or the file has it."""
+    """Return the search time of each query that a list of detections reports, from the archive or the file."""
     from swsdask.formats.find import Format, sniff
     from swsdask.formats.runs.xml import search_times
 
@@ -229,7 +229,7 @@ def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[s
 
 
 def _decision_scores(result: Result, archive: Archive) -> dict[str, tuple[float, float]]:
-    """Return the highest score of a NO and the lowest of a YES of each system whose run is lists in files."""
+    """Return, for each system with lists of detections in files, the highest score with NO and the lowest with YES."""
     from swsdask.formats.find import Format, sniff
     from swsdask.formats.runs.xml import decision_scores
 

@@ -28,7 +28,7 @@ from swsdask.places.reading import Location, readable
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """An evaluation, against which runs are scored: a reference and settings.
+    """An evaluation: a reference, and the settings with which runs are scored against it.
 
     `open` returns one.
 
@@ -37,13 +37,13 @@ class Evaluation:
     archive : Archive
         The tables of the reference, and the runs of an archive.
     settings : Settings
-        The settings that `score` follows; those that can change a number are ``settings.evaluation``.
+        The settings of scoring. Those that can change a number are in ``settings.evaluation``.
     files : ReferenceFiles or None
         The files of the reference; None for an archive and for judgments.
     overridden : tuple of Override
         The settings that differ from those that the archive keeps.
     notes : tuple of str
-        Remarks on the settings, to be shown with results.
+        Notes on the settings, to be shown with results.
 
     Examples
     --------
@@ -59,18 +59,18 @@ class Evaluation:
     archive: Archive
     settings: Settings
     files: ReferenceFiles | None = field(default=None, repr=False)
-    """The files that the reference was read from, unless it is an archive's."""
+    """The files of the reference; None for an archive and for judgments."""
     overridden: tuple[Override, ...] = field(default=(), repr=False)
-    """The settings that are not as the archive keeps them."""
+    """The settings that differ from those that the archive keeps."""
     notes: tuple[str, ...] = field(default=(), repr=False)
     """Notes on the settings for the reader."""
 
     judged: bool = field(default=False, repr=False)
-    """Whether the reference is made of judgments of documents, so that tables of runs need no times."""
+    """Whether the reference consists of judgments of documents. Tables of runs then need no times."""
 
     @classmethod
     def of(cls, archive: Archive, settled: Settled, files: ReferenceFiles | None = None) -> Self:
-        """An evaluation with the settings that are settled for it."""
+        """An evaluation of an archive with its settled settings."""
         return cls(archive, settled.settings, files, settled.overridden, settled.notes, settled.judged)
 
     def __repr__(self) -> str:
@@ -89,16 +89,16 @@ class Evaluation:
         Parameters
         ----------
         name : {"documents", "queries", "occurrences", "judgments", "detections"}
-            Which one. Columns are those that `open` and `score` take, so that a table that comes out goes in again;
-            `swsdask.archive.decoded` describes them. Of judged documents occurrences are the relevant ones, and
-            judgments have the grades: give these to `open` as ``qrels``.
+            The name of the table. It has the columns that `open` and `score` accept, so it can be given to them again;
+            `swsdask.archive.decoded` describes them. For judged documents, occurrences are the relevant documents, and
+            judgments have the grades: give judgments to `open` as ``qrels``.
         systems : str or iterable of str, optional
-            Of the detections: whose. Default: those of every run.
+            For detections: the systems. Default: every system.
 
         Returns
         -------
         pyarrow.Table
-            The whole table in memory; `detections` has the detections of a large archive batch by batch.
+            The whole table in memory. For a large archive, `detections` yields the detections batch by batch.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Evaluation:
         return reference_table(self.archive, name, FindRule.of(self.settings.evaluation))
 
     def search(self, transcript: Location) -> pa.Table:
-        r"""Search a transcript with scores for the texts of the queries, as a system that recognises speech does.
+        r"""Search a transcript with scores for the texts of the queries, as a system with a speech recogniser does.
 
         Parameters
         ----------
@@ -137,9 +137,9 @@ class Evaluation:
         Returns
         -------
         pyarrow.Table
-            The detections: query, document, channel, start, duration, score. Words are compared as those of the
-            reference, and the words of a query follow one another within ``find_gap_s``. The score of a detection is
-            the lowest of its words. `score` takes the table as a run.
+            The detections: query, document, channel, start, duration, score. Words are compared as in the reference.
+            Consecutive words of a query may be up to ``find_gap_s`` apart. The score of a detection is the lowest score
+            of its words. `score` accepts the table as a run.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Evaluation:
 
         Examples
         --------
-        Queries without texts are texts themselves:
+        For queries without texts, the ids are the texts:
 
         >>> import pathlib
         >>> import swsdask as sws
@@ -170,24 +170,24 @@ class Evaluation:
         Parameters
         ----------
         systems : str or iterable of str, optional
-            Whose. Default: those of every run.
+            The systems. Default: every system.
 
         Returns
         -------
         pyarrow.RecordBatchReader
-            The columns are system, query, document, channel, start, duration, score and decision. Batches are read as
-            they are drawn, so that memory stays flat; they can be drawn once.
+            The columns are system, query, document, channel, start, duration, score and decision. Each batch is read
+            when it is requested, so memory stays flat. The stream can be read once.
 
         Raises
         ------
         SettingsError
-            There is no run of a system.
+            The archive has no run of a system.
         ArchiveError
             The archive cannot be read.
 
         Examples
         --------
-        DuckDB, Polars and whatever else takes Arrow can query them. With the files of ``swsdask demo --hours 1
+        DuckDB, Polars and other libraries that accept Arrow can query them. With the files of ``swsdask demo --hours 1
         --queries 20``, the queries with the most detections:
 
         >>> import duckdb
@@ -236,18 +236,19 @@ def open(  # noqa: A001
         A reference in tables, in memory or in files (CSV, TSV, JSON lines, Parquet). `documents` has the columns
         document and duration (or end), and may have channel, start, source_type and language. `occurrences` has query,
         document, start and duration (or end), and may have channel, speaker and grade. Times are in seconds. `queries`
-        is then a table with the column query, whose further columns are attributes, or an iterable of ids; default:
-        the queries of the occurrences.
+        is then an iterable of ids, or a table with the column query, whose other columns are attributes. Default: the
+        queries of the occurrences.
     lexicon, vocabulary : path or URL, optional
-        A pronunciation lexicon, and a text such as that of training: how many phones each query of the files has, and
-        whether it is out of vocabulary, become attributes of the queries, which `by` can use. An archive keeps these
-        attributes: give the files when it is made.
+        A pronunciation lexicon, and a text such as the training text. They add attributes to the queries, for `by`:
+        the number of phones, and whether a query is out of vocabulary. An archive stores these attributes: give the
+        files when it is created.
     qrels : path, URL, DataFrame or mapping, optional
         Judgments of documents, instead of a reference: TREC's, a table with query, document and relevance, or
         ``{query: {document: relevance}}``.
     collection : path, URL, glob, iterable of these, or mapping, optional
-        With `qrels`: further runs whose documents belong to the collection, whether they were judged or not. Those of
-        the runs that `score` reads belong to it in any case; a `Scorer` knows these documents alone.
+        With `qrels`: more runs whose documents belong to the collection, judged or not. The documents of the runs that
+        `score` reads always belong to it. For a `Scorer`, the collection is the judged documents and those of
+        `collection`.
     preset : str, optional
         The name of a preset, or several, separated by commas; later ones take precedence. ``swsdask presets`` lists
         them.
@@ -258,7 +259,7 @@ def open(  # noqa: A001
     version : int, optional
         A version of an archive. Default: the newest.
     verify : bool, default True
-        Verify what is read of an archive by the hashes that it keeps.
+        Verify the files that are read from an archive by the hashes that it stores.
 
     Returns
     -------
@@ -270,14 +271,15 @@ def open(  # noqa: A001
     InputError
         Lists every problem of the reference files.
     SettingsError
-        A setting or preset is unknown or malformed, or arguments contradict each other.
+        A setting or preset is unknown or malformed, or arguments conflict.
     ArchiveError
         The archive, or that version of it, cannot be read.
 
     Notes
     -----
-    `settings` win over `compat`, which wins over `preset`. An archive keeps the settings that it was made with: a
-    `preset` given here replaces them, `compat` and `settings` apply on top, and `Evaluation.notes` names what differs.
+    `settings` take precedence over `compat`, and `compat` over `preset`. An archive keeps the settings that it was
+    created with: a `preset` given here replaces them, `compat` and `settings` apply on top, and `Evaluation.notes`
+    lists the differences.
 
     Examples
     --------
@@ -325,7 +327,7 @@ def open(  # noqa: A001
 
 
 def as_evaluation(given: Evaluation | Location) -> Evaluation:
-    """An evaluation as it is; one at a place, opened with its own settings."""
+    """The given evaluation, or the one at a path or URL, opened with its own settings."""
     return given if isinstance(given, Evaluation) else open(given)
 
 
@@ -340,7 +342,7 @@ def settings_layers(
 
 
 def check_place(source: object) -> None:
-    """Raise `SettingsError` for what is no path or URL, such as a table."""
+    """Raise `SettingsError` for anything but a path or URL, such as a table."""
     if not isinstance(source, str | os.PathLike | None):
         raise SettingsError(
             f"expected a path or URL; found the type {type(source).__name__}. Tables are given by "
@@ -364,8 +366,8 @@ def given_tables(
 ) -> ReferenceFiles | ReferenceTables:
     """Return the reference tables: their paths, or their contents if any of them is in memory.
 
-    Raises `SettingsError` where one is missing, or where `others` are given beside them, and `InputError` with
-    everything that is wrong with tables in memory.
+    Raises `SettingsError` if one is missing, or if `others` are given too, and `InputError` with every problem of
+    tables in memory.
     """
     if documents is None:
         raise SettingsError("occurrences need documents, a table of document and duration: durations give the trials.")
@@ -389,7 +391,7 @@ def reference_files(
     lexicon: Location | None = None,
     vocabulary: Location | None = None,
 ) -> ReferenceFiles:
-    """The files of a reference, by its folder or by name. Raises `SettingsError` unless it is one or the other."""
+    """The files of a reference, from its folder or by name. Raises `SettingsError` unless exactly one is given."""
     if queries is not None and not isinstance(queries, str | os.PathLike):
         raise SettingsError("queries in memory go with documents and occurrences in memory.")
     if source is not None and not any((ecf, rttm, queries)):

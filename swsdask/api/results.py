@@ -1,4 +1,4 @@
-"""Results as files, as the report page and as an official tool would print them."""
+"""Output of results: files, the report page, figures, and the files of official tools."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from swsdask.model.results import Result
 from swsdask.places.reading import Location
 
 _HAIR = 1e-9
-"""Relative: numbers that are farther from each other are different ones."""
+"""Relative tolerance: numbers that differ by more are different."""
 
 
 def report(result: Result, path: Location, *, comparison: Comparison | None = None) -> None:
-    """Write one self-contained HTML page: leaderboard, DET curves, the numbers of every query.
+    """Write a self-contained HTML page with the leaderboard, DET curves and the numbers of every query.
 
     Parameters
     ----------
@@ -32,12 +32,12 @@ def report(result: Result, path: Location, *, comparison: Comparison | None = No
     path : path or URL
         The file to write.
     comparison : Comparison, optional
-        What `compare` returned for the result: intervals, differences and ties are shown too.
+        What `compare` returned for the result. The page then shows intervals, differences and ties too.
 
     Raises
     ------
     SettingsError
-        The comparison is of other numbers.
+        The comparison has numbers that differ from those of the result.
     OSError, InputError
         The page cannot be written.
 
@@ -65,10 +65,10 @@ def write(
 ) -> list[str]:
     """Write scores.parquet, scores.json, curves.parquet, manifest.json and report.html into a directory.
 
-    Beside them query_texts.parquet, where queries have texts.
+    If queries have texts, query_texts.parquet is written too.
 
-    The files replace those of an earlier result together: a process that is killed leaves the old files, the new ones,
-    or files without a manifest, which are no result.
+    All files of an earlier result are replaced together. A process that is killed leaves the old files, the new files,
+    or files without a manifest, which do not count as a result.
 
     Parameters
     ----------
@@ -77,20 +77,19 @@ def write(
     directory : path or URL
         The directory, made if it does not exist.
     outputs : str or iterable of str, optional
-        Which files are written beside manifest.json: "scores", "json", "curves", "report". Only a directory with
-        scores is read again by `renew_report` and `compare`. Default: all, without scores.json where there are more
-        than 200 000 numbers.
+        The files to write in addition to manifest.json: "scores", "json", "curves", "report". `renew_report` and
+        `compare` can read only a directory with scores. Default: all, but scores.json only for up to 200 000 numbers.
     tool : {"kwseval", "mediaeval", "stdeval", "tde", "trec_eval"}, optional
-        An official tool whose files are written too, from the numbers of the result. They are the tool's under its
-        ``compat``, or the preset trec.
+        An official tool whose files are written too, from the numbers of the result. The numbers equal the tool's if
+        the result was scored with its ``compat``, or with the preset trec.
 
-        - kwseval: the summary and block summary reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, both as .csv too, and
-          where the result has an alignment SYSTEM.alignment.csv, SYSTEM.det.dat, the points of the error tradeoff, and
-          SYSTEM.cond.sum and SYSTEM.cond.bsum, the reports of conditions by source_type, attributes of queries and
-          query_pattern.
-        - mediaeval: score.out, or one SYSTEM.score.out each.
-        - stdeval: the occurrence report and the alignment, SYSTEM.occ.txt and SYSTEM.ali.csv, of a result with an
-          alignment that was scored by source_type.
+        - kwseval: the summary and block summary reports, SYSTEM.sum.txt and SYSTEM.bsum.txt, both as .csv too. If the
+          result has an alignment, also SYSTEM.alignment.csv, the points of the error tradeoff SYSTEM.det.dat, and the
+          reports of conditions by source_type, attributes of queries and query_pattern, SYSTEM.cond.sum and
+          SYSTEM.cond.bsum.
+        - mediaeval: score.out, or SYSTEM.score.out for each of several systems.
+        - stdeval: the occurrence report and the alignment, SYSTEM.occ.txt and SYSTEM.ali.csv. The result must have an
+          alignment and be scored by source_type.
         - tde: the files of the Zero Resource challenge's tools.
         - trec_eval: SYSTEM.trec_eval.txt, the lines of ``trec_eval -q``.
     evaluation : Evaluation, optional
@@ -104,7 +103,7 @@ def write(
     Raises
     ------
     SettingsError
-        An output or a tool is unknown, or what the tool's files need is missing.
+        An output or a tool is unknown, or the result lacks what the files of the tool need.
     OSError, InputError
         The directory cannot be written.
 
@@ -150,16 +149,16 @@ def plot(
     result : Result
         What `score` returns.
     path : path or URL
-        The file to write. Its ending says the format.
+        The file to write. Its ending, .svg, .pdf or .png, determines the format.
     kind : {"det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard"}, default "det"
-        What is drawn.
+        The kind of figure.
     systems : str or iterable of str, optional
-        The systems, in the order of the legend. Default: the first ten of the leaderboard, but for those without the
-        curve, which the legend names.
+        The systems, in the order of the legend. Default: the first ten of the leaderboard. The legend names those of
+        them that do not have the curve.
     condition : str, default "all"
         The condition whose numbers are drawn.
     measure : str, optional
-        For a leaderboard: its measure. Default: the measure that ranks the systems.
+        The measure of a leaderboard. Default: the measure that ranks the systems.
 
     Raises
     ------
@@ -201,8 +200,8 @@ def plot(
 def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
     """Write intervals.parquet, differences.parquet and comparison.json into a directory.
 
-    In a directory that `write` wrote they become part of the result: report.html shows them, and a later result there
-    replaces them too.
+    In a directory that `write` wrote, they become part of the result: report.html shows them, and a later result in
+    this directory replaces them too.
 
     Parameters
     ----------
@@ -244,7 +243,7 @@ def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
 
 
 def _with_comparison(result: Result, comparison: Comparison) -> Result:
-    """The result with a comparison of its numbers. Raises `SettingsError` if it is of other numbers."""
+    """The result with a comparison. Raises `SettingsError` if the comparison has other numbers."""
     there = board(result.overall)
     for row in comparison.interval_table.to_pylist():
         value = there.value(row["condition"], row["system"], row["measure"])
@@ -258,7 +257,7 @@ def _with_comparison(result: Result, comparison: Comparison) -> Result:
 
 
 def renew_report(directory: Location) -> None:
-    """Write report.html of the result in a directory anew, for example after an upgrade.
+    """Rewrite report.html of the result in a directory, for example after an upgrade.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""The runs that callers give: normalised, and the archive that holds them.
+"""Runs that callers give: their normalisation, and the archive that holds them.
 
-Runs come in many forms. From `given_runs` on they are names of an archive's systems, or sources of rows
-(`model.schemas.RunSource`): nothing else asks what was given.
+Runs come in many forms. `given_runs` turns them into names of systems of an archive, or into sources of rows
+(`model.schemas.RunSource`). No other code handles the given forms.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from swsdask.places.reading import Location, is_local, readable
 from swsdask.places.writing import temporary_folder
 
 Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Judged] | None
-"""Files, directories, globs, URLs or tables in memory; by system one of these, or scores by query and document; or
-such scores of one system; or names of an archive's systems."""
+"""Files, directories, globs, URLs or tables in memory; a mapping from system to one of these, or to scores by query and
+document; such scores of one system; or names of systems of an archive."""
 
 
 @dataclass(frozen=True)
 class GivenRuns:
     """Runs in one form: systems that an archive holds, or sources to read.
 
-    `unread` are files that an archive knows: it has all their runs.
+    `unread` are files that need not be read, because the archive has all their runs.
     """
 
     systems: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class GivenRuns:
 
     @property
     def rows_about(self) -> int:
-        """About how many rows there are to read."""
+        """The approximate number of rows to read."""
         return sum(source.rows_about for source in self.sources)
 
 
@@ -62,13 +62,13 @@ def given_runs(
     encoding: Encoding | None = None,
     known: KnownSources | None = None,
 ) -> GivenRuns:
-    """Normalise runs: of an archive, each must be one of the systems `held` (all of them for None), or each to be read.
+    """Normalise runs: either all are names of the systems `held` in an archive (None: all of them), or all are read.
 
-    Tables in memory hold `judged` documents where the evaluation does; `encoding` has the units of all tables. Files
-    that are `known` are not opened.
+    `judged` says whether tables in memory have judged documents; `encoding` has the units of all tables. Files that are
+    `known` are not opened.
 
-    Raises `InputError` for what names no run, and with everything that is wrong with the resources beside runs;
-    `SettingsError` for systems beside files, and for an encoding of systems.
+    Raises `InputError` for a name that is no run, and with every problem of the resources beside runs. Raises
+    `SettingsError` for systems together with files, and for an encoding of systems.
     """
     tables: list[TableRun] = []
     files: list[RunFile] = []
@@ -95,7 +95,7 @@ def given_runs(
 
 
 def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
-    """Each run as it is given: what messages call it if it is a table, its system where that is given, and the run."""
+    """Each run as it is given: its name in messages if it is a table, its system if that is given, and the run."""
     if runs is None:
         return []
     if is_table(runs) or are_scores(runs) or is_uncomputed(runs):
@@ -123,9 +123,9 @@ def by_system(runs: Mapping[str, Given]) -> dict[str, Given]:
 
 
 def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableRun]) -> list[str]:
-    """The systems of an archive that are named, sorted; none where all is to be read.
+    """The named systems of an archive, sorted; none if all runs are to be read.
 
-    Raises `SettingsError` for a path that is not there, and for systems beside files or the tables `others`.
+    Raises `SettingsError` for a path that does not exist, and for systems together with files or the tables `others`.
     """
     there = set(held)
     systems = [place for place in places if place in there]
@@ -159,10 +159,10 @@ def with_runs(
 ) -> Iterator[tuple[Archive, list[str]]]:
     """Provide the archive that holds the runs of an evaluation, and the requested systems.
 
-    A collection of `judged` documents also has those of runs of files, which were retrieved and are not relevant. Runs
-    of files are read into memory where the executor shares it, else into a temporary archive. It is removed when
-    the context `after` ends (default: this one). That should be after the executor's: where the work is broken off,
-    workers that have not heard of it still write.
+    A collection of `judged` documents also has the documents of runs in files; those that were not judged are not
+    relevant. Runs in files are read into memory if the executor shares it, otherwise into a temporary archive. It is
+    removed when the context `after` ends (default: this one). `after` should end later than the executor: after an
+    interruption, workers may still write for a while.
     """
     if runs.systems:
         yield archive, list(runs.systems)

@@ -67,36 +67,36 @@ def score(
     measures : str, Measure, or iterable of these, optional
         Names of measures, and objects that follow the protocol `Measure`. A name may end in a point: ``twv@0.5`` is
         TWV at the threshold 0.5, ``p_miss@0.001`` is P_miss at the false-alarm rate 0.001. Names of trec_eval and
-        ir_measures are read too: ``ndcg_cut_10``, ``P(rel=2)@5``. Default: every measure, or those that the setting
-        ``measures`` says.
+        ir_measures are accepted too: ``ndcg_cut_10``, ``P(rel=2)@5``. Default: the measures that the setting
+        ``measures`` selects.
     runs : path, URL, glob, iterable of these, or mapping, optional
         Files or directories with runs, tables in memory, or names of systems of the archive. A mapping gives the file,
         directory of Parquet files or table of each system, or its scores as ``{query: {document: score}}``. Default:
         every run of the archive.
     by : str or iterable of str, optional
-        Conditions to score separately, in addition to the whole evaluation. Each is a key, or several keys joined by
+        Conditions to score separately, in addition to the whole evaluation. Each is one key, or several keys joined by
         commas: a query attribute such as ``language`` or ``oov``, a computed key such as ``n_words``, ``n_true``,
-        ``source_type``, ``talker`` or ``duration``, ``query_pattern:REGEX`` or ``document_pattern:REGEX``. Numbers are
-        divided otherwise by ``n_words:quartiles`` and ``n_true:1/5/20``, values joined by ``source_type:bnews+cts``.
+        ``source_type``, ``talker`` or ``duration``, ``query_pattern:REGEX`` or ``document_pattern:REGEX``.
+        ``n_words:quartiles`` and ``n_true:1/5/20`` choose the bins of numbers; ``source_type:bnews+cts`` joins values.
     frame_shift : float, optional
         Seconds per frame, for tables whose times are frame numbers, such as those of Kaldi's kws-search.
     negate_scores : bool, default False
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
-        Kaldi's file of segments: the documents of tables are utterances, whose times are counted from their start.
+        Kaldi's ``segments`` file, for tables whose documents are utterances and whose times begin at the utterance.
     executor : Executor or str, optional
-        Where the work runs, see `cluster`. Default: what the settings' ``[engine]`` says. The numbers do not depend
-        on it.
+        Where the work runs, see `cluster`. Default: the executor of the settings' ``[engine]``. The numbers do not
+        depend on it.
     alignment : bool, default False
-        Also return the alignment: one row per trial that a run gives, and per target that it misses.
+        Also return the alignment: one row per trial of a run, and one per target that it misses.
     buckets : int, optional
-        The number of parts into which queries are divided when runs of files are stored temporarily. Default: runs
+        The number of parts into which queries are divided when runs in files are stored temporarily. Default: runs
         stay in memory if the executor shares it. The numbers do not depend on it.
     cache : bool, default True
-        Take what was counted before from the archive, and keep there what is counted now. The numbers do not depend
-        on it. Runs of files are always counted.
+        Use the statistics and results that the archive keeps, and store new ones there. The numbers do not depend on
+        it. Runs in files are always counted anew.
     progress : Progress, optional
-        Receives the phases of the work and the rows that are done.
+        Receives the phases of the work and the number of rows done.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def score(
     InputError
         Lists every problem of the runs.
     SettingsError
-        A measure, setting or condition is unknown, or contradicts another.
+        A measure, setting or condition is unknown, or conflicts with another.
     ArchiveError
         The archive cannot be read.
     ClusterError
@@ -131,7 +131,7 @@ def score(
     overconfident     0.4584  0.5142
     weak              0.2883  0.2903
 
-    Score the systems of an archive, with out-of-vocabulary queries on their own:
+    Score two systems of an archive, with out-of-vocabulary queries as a separate condition:
 
     >>> result = sws.score("demo/archive", "mtwv", runs=["calibrated", "weak"], by="oov")
     >>> list(result.scores["condition"].unique())
@@ -155,7 +155,7 @@ def score_observed(
     observer: Observer | None = None,
     cache: bool = True,
 ) -> tuple[Result, dict[str, Any]]:
-    """`score`, with an observer of every system, and what it takes of each."""
+    """Score as `score` does. Also return what the `observer` collects from each system."""
     by = as_names(by) or []
     began = time.time()
     names, families, settings = requested(measures, evaluation.settings)
@@ -194,8 +194,8 @@ def score_observed(
         require_judgments(names, reference)
         if len(references) > 1 and apart:
             raise SettingsError(
-                f'Every run has queries of its own, by {OF_RUNS} or unlisted_queries = "exclude": documents cannot be '
-                "drawn."
+                f'Each run has its own queries, because of {OF_RUNS} or unlisted_queries = "exclude": documents cannot '
+                "be drawn."
             )
         kept: list[KeptStatistics] = []
         results: list[KeptResults] = []
@@ -267,7 +267,7 @@ def plan(
     negate_scores: bool = False,
     segments: Location | None = None,
 ) -> str:
-    """Check everything that `score` would read, and report what it would do. Scores nothing.
+    """Check everything that `score` would read, and report what it would do. Nothing is scored.
 
     Parameters
     ----------
@@ -329,13 +329,13 @@ def plan(
 
 
 def _others(runs: Sequence[Run]) -> Iterator[str]:
-    """The line that counts runs that a plan does not name."""
+    """The line that counts the runs that a plan does not name."""
     if runs:
         yield f"and {counted(len(runs), 'systems')} more: {counted(sum(run.rows for run in runs), 'detections')}"
 
 
 def _told(tallies: Sequence[CacheCounts], made: str) -> dict[str, int]:
-    """Report how many results were kept, and how many were `made`."""
+    """Return how many results were reused from the archive, and how many were `made` now."""
     return {"kept": sum(each.used for each in tallies), made: sum(each.made for each in tallies)}
 
 
@@ -357,7 +357,7 @@ def _unlisted(references: Iterable[tuple[Reference, Sequence[Run]]]) -> Iterator
 def _missing_loads(
     held: Iterable[Run], measures: Iterable[str] | None, settings: ProcessingLoadSettings
 ) -> Iterator[tuple[str, Note]]:
-    """Report the measures of processing load that were requested by name, where nothing beside a run says enough."""
+    """Report measures of processing load that were requested by name and that a run has no resources for."""
     load = [name for name in ProcessingLoad.names if name in (measures or ())]
     for run in held:
         times = run.reported or Resources()
@@ -382,7 +382,7 @@ def _missing_times(held: Iterable[Run], measures: Iterable[str] | None, *, judge
 
 
 def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:
-    """The names of the requested measures (None: all), what computes them, and the settings with their points.
+    """The names of the requested measures (None: all), the objects that compute them, the settings with their points.
 
     Names such as `twv@0.5` add a point to the settings. Raises `SettingsError` for an unknown name, and for a
     user-defined measure with the name of another.
@@ -407,16 +407,16 @@ def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None,
 
 
 class Scorer:
-    """Scores runs that come in batches, as a decoder or a pipeline yields them.
+    """Score runs that come in batches, as a decoder or a pipeline yields them.
 
-    The numbers are those that `score` gives for all batches together, bit for bit, however the detections are divided
-    into batches and in whatever order these come. (Where a setting makes the order in files count, such as
-    ``compat = "mediaeval"``, that of the batches counts.)
+    The numbers equal those of `score` for all batches together, bit for bit. They do not depend on how detections are
+    divided into batches, or on the order of batches. (If a setting makes the order in files count, such as
+    ``compat = "mediaeval"``, the order of the batches counts.)
 
     Parameters
     ----------
     evaluation : Evaluation, path or URL
-        As for `score`. Runs that it holds are not scored.
+        As for `score`. The runs of an archive are not scored.
     measures : str, Measure, or iterable of these, optional
         As for `score`. Default: every measure.
     by : str or iterable of str, optional
@@ -429,8 +429,8 @@ class Scorer:
 
     Notes
     -----
-    Detections are checked and encoded when they are added, and kept in some 30 bytes each: which of them are mapped to
-    an occurrence is not decided before the last one is there.
+    Detections are checked and encoded when they are added. Each takes about 30 bytes until the result is computed,
+    because the mapping of detections to occurrences needs all of them.
 
     Examples
     --------
@@ -458,7 +458,7 @@ class Scorer:
         self._runs = RunsInMemory(ReferenceTables.of(self._evaluation.archive), settings)
 
     def update(self, runs: Runs) -> None:
-        """Add a batch of detections. A batch with a fault raises, and nothing of it is added.
+        """Add a batch of detections. A batch with a problem raises, and nothing of it is added.
 
         Parameters
         ----------

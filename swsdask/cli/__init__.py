@@ -29,16 +29,16 @@ COMMANDS = {
     "score": ("score", "Score runs against a reference, or an archive's own runs."),
     "discover": ("score", "Score term discovery: classes of fragments."),
     "ingest": ("archives", "Write a reference and runs into an archive."),
-    "validate": ("convert", "Check files and list everything that is wrong with them."),
+    "validate": ("convert", "Check files and list every problem in them."),
     "verify": ("archives", "Verify the files of an archive by their hashes."),
-    "vacuum": ("archives", "Remove the files of an archive that no version names."),
+    "vacuum": ("archives", "Remove the files of an archive that belong to no version."),
     "expire": ("archives", "Remove old versions of an archive."),
     "bench": ("archives", "Measure what scoring an archive costs, phase by phase."),
     "show": ("show", "Show what an archive contains."),
     "calibrate": ("convert", "Fit a map from scores to log-likelihood ratios, or apply one to runs."),
     "convert": ("convert", "Rewrite a run in another format."),
-    "compare": ("results", "Compute intervals of numbers, and tests of differences between systems."),
-    "errors": ("results", "List the queries that cost systems most, and their errors to listen to."),
+    "compare": ("results", "Compute confidence intervals, and test differences between systems."),
+    "errors": ("results", "List the costliest queries of each system, with their errors."),
     "correlate": ("results", "Compute the rank correlation between measures."),
     "nightly": ("nightly", "Score the new runs of an inbox: history, board, gates."),
     "history": ("nightly", "Print how the numbers of an archive changed, night by night."),
@@ -49,17 +49,17 @@ COMMANDS = {
     "presets": ("show", "List the presets, or print one."),
     "completion": ("show", "Print a script that completes words in bash, zsh or fish."),
     "simulate": ("simulate", "Simulate systems, to study measures or to have files to try."),
-    "warm-up": ("simulate", "Compile the kernels, so that no later command has to."),
+    "warm-up": ("simulate", "Compile the kernels, so that later commands need not."),
 }
-"""Every command: the module that holds it, and its short help, so that `--help` need not import it."""
+"""Every command: its module, and its short help, so that `--help` need not import the module."""
 
 _python_shows_warning = warnings.showwarning
 
 _ADDRESSES = 384 << 20
-"""The least address space: with less, libraries abort the process while they are imported."""
+"""The minimum address space: with less, libraries abort the process while they are imported."""
 
 _NEW_OBJECTS = 1_000_000
-"""The number of objects after which Python looks for cycles among them: about a hundred megabytes."""
+"""The number of objects, about 100 MB, after which Python searches for reference cycles."""
 
 
 class LazyGroup(click.Group):
@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called; for none, the nearest is named."""
+        """The command that is called. For an unknown name, the error names the nearest command."""
         if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, 1)):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
@@ -102,7 +102,7 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(0) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. That its output is not read to the end (`| head`) is no error."""
+        """Run the command. It is no error if nobody reads its output to the end (`| head`)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -117,7 +117,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="swsdask")
 def cli() -> None:
-    """Score spoken term detection: ATWV, MTWV, DET curves and everything beside them, equal to the official tools.
+    """Score spoken term detection: ATWV, MTWV, DET curves and other measures, equal to the official tools.
 
     Numbers go to stdout, progress and log to stderr. Exit codes: 0 fine, 1 an internal error, 2 bad input or settings,
     3 a gate failed, 4 the cluster failed (run the command again), 5 a night refused some runs.
@@ -125,11 +125,10 @@ def cli() -> None:
 
 
 class _Visible:
-    """A stream to a terminal or a file, in which characters that act instead of being seen are escaped, and secrets
-    of URLs and stores struck out.
+    """A stream to a terminal or a file that escapes control characters, and masks secrets of URLs and stores.
 
-    On a terminal, the sequences that give our own tables their colours stay. What moves the cursor, as a bar does, is
-    written to `bare`, the stream itself.
+    On a terminal, the sequences that colour our own tables stay. Sequences that move the cursor, as a bar does, are
+    written to `bare`, the underlying stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -147,7 +146,7 @@ class _Visible:
 
 @contextmanager
 def _streams() -> Iterator[None]:
-    """Standard streams whose text is visible; those that are closed become ones that nobody reads.
+    """Make the standard streams escape control characters, and replace closed streams with ones that discard output.
 
     A character that the encoding of a stream lacks is escaped too.
     """
@@ -164,13 +163,13 @@ def _streams() -> Iterator[None]:
 
 
 def console() -> None:
-    """The command as it is called: `main` without needless searches for garbage, and without needless libraries.
+    """The installed command: `main` without needless garbage collection, and without needless libraries.
 
-    Nearly all that a start makes stays: modules, kernels. Looking through it for cycles, again and again while it grows
-    and once more when the process ends, takes a fourth of the time in which a small evaluation is scored. BLAS of numpy
-    does next to nothing here, and each of its threads would take 40 MB of the address space. Arrow's own allocator
-    reserves a gigabyte of it, and gives pages back that the next piece of a table needs again: with glibc's, scoring
-    hundreds of systems takes 4 % less CPU time and a tenth less memory, reading Parquet a third less CPU time.
+    Nearly all objects that are made at the start stay: modules, kernels. Searching them for cycles, repeatedly while
+    their number grows and again at the end, takes a fourth of the time of scoring a small evaluation. NumPy's BLAS is
+    hardly used here, and each of its threads would take 40 MB of the address space. Arrow's own allocator reserves a
+    gigabyte of it, and returns pages that the next piece of a table needs again: with glibc's allocator, scoring
+    hundreds of systems takes 4 % less CPU time and a tenth less memory, and reading Parquet a third less CPU time.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if "CS_GNU_LIBC_VERSION" in os.confstr_names or resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
@@ -202,16 +201,16 @@ def _call(arguments: list[str] | None) -> None:
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:
-    """Raise `click.UsageError` for an argument that is not UTF-8, and for one without a character.
+    """Raise `click.UsageError` for an argument that is not UTF-8 or is empty.
 
-    A variable of the shell that is not set makes one: it would be taken for the working directory, or for an option
-    that is not given.
+    An unset shell variable yields an empty argument, which would be read as the working directory, or as an option that
+    is not given.
     """
     for before, argument in zip(["", *arguments], arguments, strict=False):
         if argument == "" or re.fullmatch("--[a-z-]+=", argument):
             option = argument or before
             where = f"{option.rstrip('=')}: the value is" if option.startswith("--") else "An argument is"
-            raise click.UsageError(f"{where} empty. Is a variable of the shell not set? Leave it out, or give one.")
+            raise click.UsageError(f"{where} empty. Is a shell variable unset? Leave it out, or give a value.")
         if not is_text(argument):
             raise click.UsageError(f"{argument}: expected UTF-8; found bytes of another encoding. Rename the file.")
 
@@ -239,7 +238,7 @@ def _run(arguments: list[str] | None) -> None:
 
 
 def _unforeseen(error: Exception) -> tuple[str, int]:
-    """Return the message for an error that is none of ours, and the exit code."""
+    """Return the message and the exit code for an error of another library."""
     if (short := shortage(error)) is not None:
         return str(short), short.exit_code
     if isinstance(error, OSError):
@@ -260,7 +259,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Write a warning of ours in one line; those of libraries as Python does."""
+    """Write our own warnings in one line, and those of libraries as Python does."""
     if issubclass(category, InsecureConnection):
         click.echo(f"swsdask: warning: {message}", err=True)
     else:
@@ -268,7 +267,7 @@ def _show_warning(
 
 
 def _nobody_reads() -> None:
-    """Send what is still to be printed nowhere."""
+    """Discard all output that is still to be printed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

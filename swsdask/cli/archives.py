@@ -1,4 +1,4 @@
-"""`swsdask ingest`, `verify`, `vacuum`, `expire` and `bench`: an archive is written, checked, cleaned and measured."""
+"""`swsdask ingest`, `verify`, `vacuum`, `expire` and `bench`: writing, checking, cleaning and timing archives."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from swsdask.render.console import standard_console
 @click.argument("archive", metavar="ARCHIVE")
 @click.argument("paths", nargs=-1, metavar="[REFERENCE] [RUN]...")
 @reference_options
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="A RUN, where no REFERENCE is given. Repeatable.")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="A RUN to add without a REFERENCE. Repeatable.")
 @settings_options
 @click.option("--replace", is_flag=True, help="Replace a run in the archive whose content changed.")
 @click.option(
-    "--change-settings", is_flag=True, help="Replace the settings that an existing archive keeps by those given now."
+    "--change-settings", is_flag=True, help="Replace the settings that the archive keeps with the given ones."
 )
-@click.option("--rehash", is_flag=True, help="Read files again that did not change since they were ingested.")
-@click.option("--buckets", type=click.IntRange(1), help="Query buckets of a new archive (64).")
+@click.option("--rehash", is_flag=True, help="Read all files, even those unchanged since they were ingested.")
+@click.option("--buckets", type=click.IntRange(1), help="Number of query buckets of a new archive (64).")
 @click.option(
     "--codec",
     type=click.Choice(["lz4", "zstd"]),
@@ -64,9 +64,9 @@ def ingest(
     --occurrences, or with --qrels, all arguments are RUNs. To add runs to an existing archive without its reference,
     use --run.
 
-    A new archive keeps the settings, and `swsdask score ARCHIVE` uses them; given again later, they must be the same.
-    A run that is there already with the same content is left alone, and a file that did not change since it was
-    ingested (by its size, and ETag or time) is not read again. Either everything is committed or nothing.
+    A new archive stores the settings, and `swsdask score ARCHIVE` uses them. Settings given later must be the same.
+    A run that the archive already has, with the same content, is left as it is. A file that did not change since it was
+    ingested (by size, and ETag or modification time) is not read again. Either everything is committed or nothing.
     """
     import swsdask as sws
     from swsdask.archive.store import is_archive, open_archive
@@ -106,7 +106,7 @@ def ingest(
 
 @click.command("verify")
 @click.argument("archive", metavar="ARCHIVE")
-@click.option("--repair", metavar="COPY", help="Replace damaged files by those of a copy of the archive.")
+@click.option("--repair", metavar="COPY", help="Replace damaged files with those of a copy of the archive.")
 @click.option("--adopt", is_flag=True, help="Add hashes to files that an earlier release wrote without them.")
 @engine_options
 def verify(
@@ -115,11 +115,11 @@ def verify(
     adopt: bool,
     engine: EngineOptions,
 ) -> None:
-    """Read every file of all versions of an ARCHIVE and of its history, and list those that are not what was written.
+    """Read every file of all versions of an ARCHIVE and of its history, and list the damaged ones.
 
-    Damaged files below kept/ are never used: what they held is computed again. Remove them, and look after the disk.
+    Damaged files below kept/ are never used: their content is computed again. Remove them, and check the disk.
 
-    Exit code 0: no file is damaged; 2: some are, which are listed on stderr.
+    Exit code 0: no file is damaged; 2: stderr lists the damaged files.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
@@ -158,7 +158,7 @@ def verify(
 )
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
 def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
-    """Remove the files of an ARCHIVE that no version names: those of interrupted writers.
+    """Remove the files of an ARCHIVE that belong to no version, left by interrupted writers.
 
     It is safe to run while others write. Nothing is removed if a version cannot be read: `swsdask verify` says why.
     """
@@ -184,8 +184,8 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
 def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bool) -> None:
     """Remove old versions of an ARCHIVE, and the files that only they use. It is safe to run while others write.
 
-    The newest version stays. With both options, a version is removed only if it is neither among the N newest nor
-    younger than DAYS. Nothing is removed if a version cannot be read: `swsdask verify` says why.
+    The newest version always stays. With both options, a version is removed only if it is older than DAYS and not among
+    the N newest. Nothing is removed if a version cannot be read: `swsdask verify` says why.
     `swsdask show --versions` lists the versions.
     """
     import swsdask as sws
@@ -202,7 +202,7 @@ def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bo
 
 
 MORE_WORKERS = (2, 4, 8, 16, 32)
-"""The numbers of workers whose time is estimated."""
+"""The numbers of workers for which the time is estimated."""
 
 
 @click.command("bench")
@@ -211,10 +211,10 @@ MORE_WORKERS = (2, 4, 8, 16, 32)
 @engine_options
 @format_option
 def bench(archive: str, measures: list[str] | None, engine: EngineOptions, form: str) -> None:
-    """Score an ARCHIVE without what it keeps, and report what each phase costs beside a bare read of the detections.
+    """Score an ARCHIVE without its cache, and report what each phase costs compared with a bare read of the detections.
 
-    CPU is that of this process: worker processes have their own. What workers share takes less time with more of them;
-    the estimate assumes that they have a processor each and read as fast.
+    CPU is the time of this process, without worker processes. Phases that workers share take less time with more
+    workers; the estimate assumes that each worker has its own processor and reads as fast.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress

@@ -1,4 +1,4 @@
-"""`swsdask validate`, `convert` and `calibrate`: files are checked, and runs rewritten, their scores mapped."""
+"""`swsdask validate`, `convert` and `calibrate`: checking files, rewriting runs, mapping scores."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def validate(
 ) -> None:
     """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
 
-    If one folder among them holds a reference, the runs may only contain its queries and documents, as with
-    --reference, unless the settings allow unknown ones, such as --set unknown_queries=drop.
+    If one folder among them is a reference, the runs may only contain its queries and documents, as with --reference,
+    unless the settings allow unknown ones, such as --set unknown_queries=drop.
 
-    With --phones and --words (and --split, --folds, --within or --speakers) the files of a corpus are checked against
-    each other, and class files against them, as `swsdask discover` would by the same --definition.
+    With --phones and --words (and --split, --folds, --within or --speakers), the files of a corpus are checked against
+    each other, and class files against them, as `swsdask discover` does with the same --definition.
 
-    Exit code 0: all well; 2: problems, which go to stderr. As csv or json they go to stdout, a record for each.
+    Exit code 0: no problems; 2: stderr lists the problems. With csv or json, stdout has one record for each.
     """
     from dataclasses import asdict
 
@@ -110,7 +110,7 @@ def validate(
 def convert(
     run: str, target: str, system: str | None, harmless: bool, queries: str | None, encoded: EncodingOptions
 ) -> None:
-    """Rewrite a RUN as TARGET, whose name says the format.
+    """Rewrite a RUN as TARGET. The ending of TARGET determines the format.
 
     *.kwslist.xml, *.stdlist.xml, *.tsv, *.csv (all also .gz, .zst) or *.parquet. Scores keep every digit, times those
     down to 0.1 ms. A table in text that stays one keeps every digit, its columns and its quotes.
@@ -132,7 +132,7 @@ def convert(
 
 
 def _print_losses(rounded: int, dropped: Iterable[str]) -> None:
-    """Print what a written run does not keep: digits of times, columns and attributes."""
+    """Print what a written run lacks: digits of times, columns and attributes."""
     if rounded:
         click.echo(f"  rounded: {counted(rounded, 'times')} finer than 0.1 ms")
     for part in dropped:
@@ -140,7 +140,7 @@ def _print_losses(rounded: int, dropped: Iterable[str]) -> None:
 
 
 def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
-    """The reader of what is found in a transcript."""
+    """The reader of the detections that are found in a transcript."""
     from swsdask.archive.memory import search_transcript
     from swsdask.archive.protocols import FindRule
     from swsdask.formats.in_memory import TableRun
@@ -164,7 +164,7 @@ def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Pr
 @click.option(
     "--method",
     type=click.Choice(["affine", "pav"]),
-    help="affine (default): gamma score + delta. pav: the best rising steps, which need more data.",
+    help="affine (default): gamma score + delta. pav: the best increasing steps, which need more data.",
 )
 @click.option("--apply", "calibration", metavar="FILE", help="Apply this calibration to RUNs instead of fitting one.")
 @click.option(
@@ -197,8 +197,8 @@ def calibrate(
     become tables); a table in text keeps its columns, quotes and times as they are. Scores and declared minimum and
     maximum scores are mapped. Decisions are recomputed: YES at or above the Bayes threshold of the evaluation used for
     fitting, or of the operating point set by --preset, --settings or --set; --keep-decisions keeps the old ones. Trials
-    that a run does not give are imputed its least score, which is mapped with the others; where the setting `impute` is
-    a number, score the new run with the mapped number, which is printed.
+    missing from a run are imputed its lowest score, which is mapped like the others. If the setting `impute` is a
+    number, score the new run with the mapped number, which is printed.
     """
     import swsdask as sws
     from swsdask.api.calibration_maps import Calibration

@@ -27,7 +27,7 @@ Arguments = dict[str, Any]
 
 
 def writable_place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A callback: a directory or URL to write into, made later; that it can be is known before the work begins."""
+    """Check, before the work begins, that a directory or URL can be written to. It is created later."""
     from swsdask.places.writing import check_writable
 
     if value is None:
@@ -48,7 +48,7 @@ def writable_directory(ctx: click.Context, param: click.Parameter, value: str) -
 
 
 def storage_option() -> click.Option:
-    """--storage-option, which every command has; it holds before any other option is looked at."""
+    """--storage-option, which every command has. It takes effect before any other option is read."""
     return click.Option(
         ["--storage-option"],
         multiple=True,
@@ -92,14 +92,14 @@ def _set_storage_options(ctx: click.Context, param: click.Parameter, given: tupl
 
 
 TEXTS = ("key", "secret", "token", "account_key", "account_name", "sas_token", "password", "username")
-"""Storage options that are text whatever they look like."""
+"""Storage options that are always text, even if they look like numbers."""
 
 
 def given_runs(given: Sequence[str], held: Sequence[str] = ()) -> list[str] | dict[str, str]:
-    """RUNs as they are given, or, where they are NAME=FILE, each file by its name.
+    """RUNs as they are given or, if they have the form NAME=FILE, a mapping from name to file.
 
-    What is there is no NAME=FILE, nor is a system that an archive has, of those `held`. Pipes are read. Raises
-    `click.UsageError` where only some are named, or two by one name.
+    An existing file is not read as NAME=FILE, nor is a system of an archive (`held`). Pipes are read. Raises
+    `click.UsageError` if only some RUNs are named, or if two have one name.
     """
     from swsdask.model.units import id_fault
     from swsdask.places.reading import readable
@@ -119,7 +119,7 @@ def given_runs(given: Sequence[str], held: Sequence[str] = ()) -> list[str] | di
 
 
 def reference_and_runs(paths: Sequence[str], given: bool) -> tuple[str | None, list[str]]:
-    """The reference and the RUNs of a command's arguments; all are RUNs if a reference is `given` by options.
+    """The reference and the RUNs among the arguments of a command; all are RUNs if options give a reference (`given`).
 
     Raises `click.UsageError` if there is no reference.
     """
@@ -143,7 +143,7 @@ def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Comman
 
 
 def _together(kind: type, keyword: str, *options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Give a command `options`; it receives their values as one argument `keyword`, a `kind`."""
+    """Give a command `options`. It receives their values as one argument `keyword` of the type `kind`."""
     names = [field.name for field in fields(kind)]
 
     def decorate(command: Command) -> Command:
@@ -181,14 +181,14 @@ corpus_options = _together(
     click.option("--words", metavar="FILE", help="The words of the corpus, in the same form."),
     click.option("--split", metavar="FILE", help="The stretches of speech that tde2015 clips fragments to."),
     click.option(
-        "--folds", metavar="FILE", help="The folds, separated by empty lines; default: equal parts of whole files."
+        "--folds", metavar="FILE", help="The folds, separated by empty lines. Default: equal parts of whole files."
     ),
     click.option("--within", metavar="FILE", help="The folds within talkers, in the form of --folds."),
     click.option("--speakers", metavar="FILE", help="Lines 'file speaker', instead of --within."),
     click.option(
         "--definition",
         type=click.Choice(["document", "tde2015", "tdev2"]),
-        help="The definition of measures: that of the measures document (default) or of an official tool.",
+        help="The definition of the measures: of the measures document (default) or of an official tool.",
     ),
 )
 
@@ -228,8 +228,8 @@ reference_options = _together(
         metavar="FILE",
         help="A table with query, document, start and duration, instead of an RTTM; --queries is optional, or a table.",
     ),
-    click.option("--lexicon", metavar="FILE", help="Words and their phones: n_phones and oov of queries, for --by."),
-    click.option("--vocabulary", metavar="FILE", help="A text or list of words: which queries are oov, for --by."),
+    click.option("--lexicon", metavar="FILE", help="A lexicon: adds n_phones and oov to the queries, for --by."),
+    click.option("--vocabulary", metavar="FILE", help="A text or list of words: adds oov to the queries, for --by."),
     click.option(
         "--qrels",
         metavar="FILE",
@@ -262,7 +262,7 @@ def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], .
 
 
 def _presets(*typed: object) -> list[str]:
-    """The presets that a shell may complete to; click gives the context, the parameter and what is typed."""
+    """The presets for completion in the shell. click gives the context, the parameter and the typed text."""
     from swsdask.model.layers import preset_names
 
     return [name for name in preset_names() if name.startswith(str(typed[-1]))]
@@ -275,10 +275,10 @@ settings_options = _together(
         "--preset",
         metavar="NAME",
         shell_complete=_presets,
-        help="An evaluation's settings; `swsdask presets` lists them.",
+        help="The settings of an evaluation; `swsdask presets` lists the presets.",
     ),
     *_settings("evaluation", "trials=segment or operating_point.c_miss=10"),
-    click.option("--compat", metavar="TOOL", help="An official tool's quirks: kwseval, stdeval, mediaeval."),
+    click.option("--compat", metavar="TOOL", help="Follow the rules of a tool: kwseval, stdeval or mediaeval."),
 )
 
 discovery_settings_options = _stack(*_settings("discovery", "coverage=union or fold_by=time"))
@@ -294,7 +294,7 @@ class EncodingOptions:
     segments: str | None
 
     def arguments(self) -> Arguments:
-        """The arguments of everything that reads runs."""
+        """The arguments of all functions that read runs."""
         return asdict(self)
 
 
@@ -302,10 +302,10 @@ encoding_options = _together(
     EncodingOptions,
     "encoded",
     click.option(
-        "--frame-shift", type=float, metavar="SECONDS", help="RUNs are tables whose times are frames, as Kaldi's."
+        "--frame-shift", type=float, metavar="SECONDS", help="RUNs are tables with times in frames, as from Kaldi."
     ),
     click.option("--negate-scores", is_flag=True, help="RUNs are tables whose scores are costs, as Kaldi's -log p."),
-    click.option("--segments", metavar="FILE", help="RUNs are tables of utterances, which Kaldi's FILE places."),
+    click.option("--segments", metavar="FILE", help="RUNs are tables of utterances of Kaldi's segments FILE."),
 )
 
 
@@ -319,7 +319,7 @@ class EngineOptions:
     rows_per_task: int | None = None
 
     def __post_init__(self) -> None:
-        """Worker processes that are requested begin to start while the command imports what it needs itself."""
+        """Start requested worker processes now, while the command is still importing its modules."""
         several = (self.workers or 1) > 1 and self.executor in (None, "auto")
         if self.cluster is None and (several or self.executor == "processes"):
             from swsdask.execution import fork_server
@@ -352,7 +352,7 @@ engine_options = _together(
     click.option(
         "--rows-per-task",
         type=click.IntRange(1),
-        help="Maximum number of rows of a task (times workers / 16 above 16 workers).",
+        help="Maximum number of rows per task (times workers / 16 above 16 workers).",
     ),
 )
 
@@ -369,7 +369,7 @@ format_option = click.option(
 )
 
 CSV = ("csv", "spreadsheet")
-"""Forms of CSV: as it is, and with an apostrophe before what a spreadsheet would take for a formula."""
+"""Forms of CSV: plain, and with an apostrophe before cells that a spreadsheet would read as formulas."""
 
 records_format_option = click.option(
     "--format",
@@ -389,7 +389,7 @@ result_format_option = click.option(
 
 
 def outputs_option(command: Command) -> Command:
-    """--outputs A,B: which files --out writes."""
+    """--outputs A,B: the files that --out writes."""
     return click.option(
         "--outputs",
         type=_output_names,
@@ -404,13 +404,13 @@ def print_written(out: str, written: Sequence[str]) -> None:
 
 
 def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Collection[str] | None) -> None:
-    """Print the files of a result that were written, and which one was not for its size."""
+    """Print the files of a result that were written, and whether one was left out for its size."""
     from swsdask.render.outputs import OUTPUTS, written_by_default
 
     print_written(out, written)
     if outputs is None and "json" not in written_by_default(result):
         click.echo(
-            f"No scores.json, for {result.score_rows.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it."
+            f"No scores.json for {result.score_rows.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it."
         )
 
 
@@ -426,12 +426,12 @@ def _output_names(given: str) -> list[str]:
 
 
 def split_names(given: str) -> list[str]:
-    """Names that commas part: the type of an option."""
+    """Names separated by commas: the type of an option."""
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def measure_name(given: str) -> str:
-    """Our name of a measure: other tools' as they write it, such as P@5; ours in upper or lower case."""
+    """The canonical name of a measure: names of other tools as they are, such as P@5; our names in any case."""
     from swsdask.measures.names import from_elsewhere
 
     name = from_elsewhere(given)
@@ -455,7 +455,7 @@ def open_evaluation(
     engine: EngineOptions,
     verify: bool = True,
 ) -> tuple[Evaluation, list[str] | dict[str, str]]:
-    """The evaluation that a command's options describe, and its RUNs; none: those of the archive."""
+    """The evaluation that the options of a command describe, and its RUNs (none: those of the archive)."""
     import swsdask as sws
 
     evaluation = sws.open(where, **reference.files(), **chosen.arguments(engine), verify=verify)
@@ -468,7 +468,7 @@ def explicit_settings(
     engine: EngineOptions | None = None,
     table_name: str = "evaluation",
 ) -> Arguments:
-    """Return the options that the user gave as a settings file; --set, of a table, wins over --settings.
+    """Return the given options in the shape of a settings file. --set overrides --settings.
 
     Raises `SettingsError` for an assignment without a key, or for both --executor and --cluster.
     """

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, log lines elsewhere; always on stderr. Every command takes -q and -v, which choose."""
+"""Progress on stderr: a bar on a terminal, log lines elsewhere. Every command has -q and -v, which change this."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swsdask.model.errors import counted, one_line, visible, without_secrets
 
 
 class LogLines:
-    """One line when a phase begins and at most one every ten seconds; `verbose`, one when it ends, with its time.
+    """One line when a phase begins, and at most one every ten seconds; with `verbose`, also its duration at the end.
 
     A line begins with the time unless stderr is a terminal.
     """
@@ -39,7 +39,7 @@ class LogLines:
         self._say(f"{phase}: {counted(rows, self._unit)}" if rows else phase)
 
     def advance(self, rows: int) -> None:
-        """Log rows done, rows/s and time left, now and then."""
+        """Log rows done, rows/s and time left, at most every ten seconds."""
         self._done += rows
         now = time.monotonic()
         if now - self._said >= self.EVERY_S:
@@ -60,7 +60,7 @@ class LogLines:
 
 
 class _Messages(logging.Handler):
-    """Messages while a bar is shown: warnings above it; how far kernels are compiled, once per machine, in it."""
+    """Messages while a bar is shown: warnings above it; the progress of compiling kernels, once per machine, in it."""
 
     def __init__(self, bar: Bar) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class _Messages(logging.Handler):
 
 
 class Bar:
-    """A bar with rows/s and the time left, by rich. It moves the cursor, so its texts are made plain before it."""
+    """A bar of rich with rows/s and the time left. It moves the cursor, so its texts are made plain beforehand."""
 
     def __init__(self, unit: str = "rows") -> None:
         from rich.console import Console
@@ -120,14 +120,14 @@ class Bar:
         self._bar.update(self._task, rate=_speed(speed, self._unit) if speed else "")
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._logger.removeHandler(self._messages)
         self._logger.setLevel(self._level)
         self._bar.stop()
 
 
 def _plain(text: str) -> str:
-    """A text in one line without characters that act, nor secrets."""
+    """A text in one line, without control characters and secrets."""
     return one_line(visible(without_secrets(text)))
 
 
@@ -137,7 +137,7 @@ def _speed(rate: float, unit: str) -> str:
 
 @contextmanager
 def progress(unit: str = "rows") -> Iterator[Progress]:
-    """A bar if stderr is a terminal, else log lines; `unit` is what it counts. Nothing with -q, log lines with -v."""
+    """A bar if stderr is a terminal, otherwise log lines. `unit` is the counted thing. -q: nothing; -v: log lines."""
     context = click.get_current_context(silent=True)
     quiet, verbose = (context is not None and context.meta.get(key, False) for key in (QUIET, VERBOSE))
     if quiet:

@@ -1,4 +1,4 @@
-"""`swsdask compare`, `errors`, `correlate`, `report` and `plot`: differences of systems, and results shown."""
+"""`swsdask compare`, `errors`, `correlate`, `report` and `plot`: comparing systems and showing results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     "gates",
     metavar="GATE",
     multiple=True,
-    help="End with exit code 3 if A is worse than B, or another than the baseline: 'atwv drops .005 with p < .05', "
+    help="Exit with code 3 if A is worse than B, or a system worse than the baseline: 'atwv drops .005 with p < .05', "
     "'cnxe rises .01 in CONDITION'. Repeatable.",
 )
 @encoding_options
@@ -103,12 +103,12 @@ def compare(
     out: str | None,
     form: str,
 ) -> None:
-    """Compare systems by resampling the queries of WHERE: intervals of numbers, tests of differences.
+    """Compare systems by resampling the queries of WHERE: confidence intervals, tests of differences.
 
-    WHERE is a directory that `swsdask score --out` wrote, or an archive: then A and B are two of its systems, and
-    without them every two are compared. Or it is a reference directory, or --ecf, --rttm and --queries, or --qrels, are
-    given: then RUNs are files, as for `swsdask score`. Of more than 100 pairs, those with the best system are printed;
-    --out and the other formats have all.
+    WHERE is a directory that `swsdask score --out` wrote, or an archive. Then A and B are two of its systems; without
+    them, every pair is compared. Or WHERE is a reference directory, or replaced by --ecf, --rttm and --queries, or by
+    --qrels. Then RUNs are files, as for `swsdask score`. If there are more than 100 pairs, those with the best system
+    are printed; --out and the other formats have all.
 
     Exit code 3: a gate of --fail-if failed; stderr names the systems, the measure and the numbers.
     """
@@ -121,7 +121,7 @@ def compare(
     where, names = reference_and_runs(paths, given=bool(reference))
     is_result = where is not None and found_result(where)
     if is_result and (any(chosen.arguments(engine).values()) or by):
-        raise click.UsageError(f"{where} has been scored: settings and --by go with an archive or a reference.")
+        raise click.UsageError(f"{where} is already scored: settings and --by go with an archive or a reference.")
     if is_result and len(names) not in (0, 2):
         raise click.UsageError(f"Name two systems of {where}, or none; found {len(names)}: {', '.join(names)}.")
     source: str | Evaluation
@@ -194,10 +194,10 @@ def errors(
     out: str | None,
     form: str,
 ) -> None:
-    """List the queries that cost each system most: P_miss + beta P_fa of the query.
+    """List the costliest queries of each system: P_miss + beta P_fa of the query.
 
-    REFERENCE and RUNs are those of `swsdask score`. For each query, list its highest-scoring false alarms, the queries
-    that occur there, and its missed targets; --out writes them as files to listen by.
+    REFERENCE and RUNs are as for `swsdask score`. For each query, list its highest-scoring false alarms, the queries
+    that occur there, and its missed targets. --out writes them as label files for audio tools.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
@@ -249,14 +249,16 @@ def report(results: str, page: str | None) -> None:
     "--kind", type=click.Choice(FIGURES), default="det", show_default=True, help="The curve or picture to draw."
 )
 @click.option(
-    "--systems", type=split_names, metavar="A,B", help="Draw these systems, in this order; default: the first ten."
+    "--systems", type=split_names, metavar="A,B", help="Draw these systems, in this order. Default: the first ten."
 )
 @click.option("--condition", metavar="NAME", default="all", help="The condition whose numbers are drawn (all).")
-@click.option("--measure", metavar="NAME", help="With --kind leaderboard: the measure; default: what ranks systems.")
+@click.option(
+    "--measure", metavar="NAME", help="The measure of --kind leaderboard. Default: the one that ranks systems."
+)
 def plot(results: str, figure: str, kind: str, systems: list[str] | None, condition: str, measure: str | None) -> None:
-    """Draw a FIGURE, such as det.svg, of RESULTS, which `swsdask score --out` wrote.
+    """Draw a FIGURE, such as det.svg, of RESULTS, a directory that `swsdask score --out` wrote.
 
-    It needs matplotlib: pip install 'swsdask[plot]'.
+    This needs matplotlib: pip install 'swsdask[plot]'.
     """
     import swsdask as sws
     from swsdask.render.outputs import read_outputs
@@ -272,11 +274,11 @@ def plot(results: str, figure: str, kind: str, systems: list[str] | None, condit
 @out_option("Write rank_correlation.parquet and rank_correlation.html into a directory or URL.")
 @records_format_option
 def correlate(results: str, measures: list[str] | None, condition: str, out: str | None, form: str) -> None:
-    """Compare the rankings of systems under each pair of measures, from RESULTS, which `swsdask score --out` wrote.
+    """Compare how each pair of measures ranks the systems of RESULTS, a directory that `swsdask score --out` wrote.
 
-    Kendall's tau-b is 1 where two measures rank systems alike and -1 where one reverses the other; tau_AP weighs the
-    top of the ranking. --measures defaults to the measures requested when scoring or, if all were, to those that weigh
-    misses against false alarms.
+    Kendall's tau-b is 1 if two measures rank systems alike, and -1 if one reverses the other. tau_AP emphasises the
+    top of the ranking. --measures defaults to the measures requested when scoring or, if all were requested, to those
+    that weigh misses against false alarms.
     """
     from swsdask.comparison.rank_correlation import rank_correlation
     from swsdask.model.tables import records_as

@@ -1,4 +1,4 @@
-"""`swsdask score` and `discover`: runs of detections, and classes of fragments, are scored."""
+"""`swsdask score` and `discover`: scoring runs of detections, and classes of fragments."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ from swsdask.cli.options import (
     default=True,
     help="Compute everything again: neither use nor store kept statistics and results.",
 )
-@click.option("--buckets", type=click.IntRange(1), help="Query buckets of the temporary archive, where one is made.")
+@click.option("--buckets", type=click.IntRange(1), help="Number of query buckets of a temporary archive.")
 @out_option("Write scores, curves and report.html into a directory or URL.")
 @outputs_option
 @click.option(
-    "--alignment", is_flag=True, help="Also write alignment.parquet: every trial of the run and every missed target."
+    "--alignment", is_flag=True, help="Also write alignment.parquet: every trial of a run and every missed target."
 )
 @click.option(
     "--kwseval-output",
@@ -73,7 +73,9 @@ from swsdask.cli.options import (
     help="Also write STDEval's reports, SYSTEM.occ.txt and SYSTEM.ali.csv; with --alignment and --by source_type.",
 )
 @click.option("--trec-output", is_flag=True, help="Also write SYSTEM.trec_eval.txt: the lines of trec_eval -q.")
-@click.option("--top", type=click.IntRange(1), metavar="N", help="Show N systems; default: a screen of a terminal.")
+@click.option(
+    "--top", type=click.IntRange(1), metavar="N", help="Show N systems. Default: as many as fit the terminal."
+)
 @result_format_option
 @click.option("--wide", is_flag=True, help="Print all columns of the table, however narrow the terminal is.")
 @click.option("--dry-run", is_flag=True, help="Check input and settings and print the plan; score nothing.")
@@ -100,11 +102,11 @@ def score(
     wide: bool,
     dry_run: bool,
 ) -> None:
-    """Score RUNs (files, directories, globs, URLs; or NAME=FILE or NAME=DIRECTORY each) against a REFERENCE.
+    """Score RUNs (files, directories, globs or URLs, or NAME=FILE or NAME=DIRECTORY each) against a REFERENCE.
 
     REFERENCE is a directory that holds one ECF, one RTTM and one query list, or the tables documents.csv and
-    occurrences.csv, or an archive; with --ecf, --rttm and --queries, with --documents and --occurrences, or with
-    --qrels, all arguments are RUNs. Of an archive, RUNs may be the names of systems; without RUNs all are scored.
+    occurrences.csv, or an archive. With --ecf, --rttm and --queries, with --documents and --occurrences, or with
+    --qrels, all arguments are RUNs. With an archive, RUNs may be names of its systems; without RUNs all are scored.
     """
     import swsdask as sws
     from swsdask.api.official import measures_of_tool
@@ -161,7 +163,7 @@ def score(
 
 
 TABLE = "discovery"
-"""The table of a settings file that --set is for."""
+"""The table of a settings file that --set applies to."""
 
 
 @click.command("discover")
@@ -170,13 +172,15 @@ TABLE = "discovery"
 @click.option(
     "--n-folds", type=int, metavar="N", help="Without --folds: the number of parts (10); 1 is the whole corpus."
 )
-@click.option("--archive", metavar="ARCHIVE", help="Score systems of an archive, by name: CLASSES, or all.")
+@click.option(
+    "--archive", metavar="ARCHIVE", help="Score systems of an archive: CLASSES are their names; default: all."
+)
 @click.option("--ingest", metavar="ARCHIVE", help="Write the corpus and CLASSES into an archive; score nothing.")
-@click.option("--replace", is_flag=True, help="With --ingest: a system with other content replaces the one there.")
+@click.option("--replace", is_flag=True, help="With --ingest: replace systems of the archive whose content changed.")
 @click.option(
     "--change-settings",
     is_flag=True,
-    help="With --ingest: replace the settings that an existing archive keeps by those given now.",
+    help="With --ingest: replace the settings that the archive keeps with the given ones.",
 )
 @measures_option("Only these measures or families, e.g. ned,coverage,token.")
 @discovery_settings_options
@@ -211,8 +215,8 @@ def discover(
     A class file has blocks "Class N", then lines "file onset offset", each block ended by an empty line. Measures are
     NED, coverage, and precision, recall and F-score of matching, grouping, type, token and boundary.
 
-    Runs of many systems are kept with their corpus by --ingest ARCHIVE, and scored by --archive ARCHIVE. --definition
-    and --n-folds default to those of the first --ingest.
+    --ingest ARCHIVE stores many systems with their corpus, and --archive ARCHIVE scores them. --definition and
+    --n-folds default to those of the first --ingest.
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
@@ -224,7 +228,7 @@ def discover(
     if tde_output and measures is not None:
         raise click.UsageError("--tde-output has all measures: leave --measures out.")
     if corpus.within and corpus.speakers:
-        raise click.UsageError("--within and --speakers both say what is within talkers: give one.")
+        raise click.UsageError("--within and --speakers both define the folds within talkers: give one.")
     if dry_run and form == "json":
         raise click.UsageError("--dry-run prints the plan in words: leave --format json out.")
     if replace and ingest is None:

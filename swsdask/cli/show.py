@@ -1,4 +1,4 @@
-"""`swsdask show`, `measures`, `settings`, `presets` and `completion`: what there is, in an archive and in swsdask."""
+"""`swsdask show`, `measures`, `settings`, `presets` and `completion`: the contents of archives and of swsdask."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MOST_LEVELS = 8
 @click.option("--diff", type=int, nargs=2, metavar="A B", help="List what version B adds to version A.")
 @records_format_option
 def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int] | None, form: str) -> None:
-    """Show what an ARCHIVE contains: documents, queries, words, the conditions that --by can have, and every run with
+    """Show what an ARCHIVE contains: documents, queries, words, the conditions for --by, and every run with counts of
     what was dropped or rounded.
 
-    Of term discovery: the corpus, and every system with its classes and fragments. As csv or json it is a record for
+    For term discovery: the corpus, and every system with its classes and fragments. With csv or json: one record for
     every system or version.
     """
     from swsdask.archive.discovery import is_discovery
@@ -184,7 +184,7 @@ def _record(run: Run) -> dict[str, object]:
 
 
 def _show_discovery(url: str, version: int | None, form: str) -> None:
-    """Print what an archive holds: its corpus, and its systems as they were read, whatever a definition drops."""
+    """Print the contents of an archive: its corpus, and its systems as they were read, before a definition applies."""
     from swsdask.formats.discovery import count_distinct
 
     archive = open_discovery(url, version)

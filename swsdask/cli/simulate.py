@@ -1,4 +1,4 @@
-"""`swsdask simulate`; and `demo` and `warm-up`, which are called first after the installation."""
+"""`swsdask simulate`, and the commands to run after the installation, `demo` and `warm-up`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def simulate() -> None:
-    """Simulate systems, to learn how measures behave, or to have files to try."""
+    """Simulate systems, to study how measures behave, or to get example files."""
 
 
 @simulate.command("gap", short_help="Compare penalty functions of GAP.")
@@ -58,8 +58,8 @@ def gap(
 ) -> None:
     """Compare the rankings of simulated systems by mean GAP under 28 penalty functions.
 
-    It is the Monte Carlo study of Liu and Oard (SIGIR 2006), once per replicate: which function ranks systems as most
-    of the others do, and how far each goes from them. The same seed gives the same bits on any executor.
+    Each replicate repeats the Monte Carlo study of Liu and Oard (SIGIR 2006), which finds the function whose ranking
+    agrees most with the others, and how far each deviates. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
     from swsdask.comparison.studies import GapModel, gap_study
@@ -77,14 +77,14 @@ def gap(
         _print_end(signature, out, written)
 
 
-@simulate.command("discovery", short_help="Simulate a corpus, and systems that discover terms in it, as files.")
+@simulate.command("discovery", short_help="Write a simulated corpus for term discovery, with systems.")
 @click.option(
     "--out", metavar="DIRECTORY", callback=writable_directory, required=True, help="The directory to write into."
 )
 @click.option("--seed", type=click.IntRange(0), default=2015, help="The seed of the random corpus (2015).")
 @click.option("--phones", type=click.IntRange(1), default=20_000, help="Number of phones in the corpus (20000).")
 def discovery(out: Path, seed: int, phones: int) -> None:
-    """Make a corpus for term discovery and what four systems find in it, in the official formats.
+    """Make a corpus for term discovery, and the classes that four systems find, in the official formats.
 
     OUT gets sim.phn, sim.wrd, sim.split, sim.speakers and SYSTEM.classes. `swsdask discover` scores them.
     """
@@ -125,8 +125,8 @@ def compare(
 ) -> None:
     """Check `swsdask compare` on simulated evaluations with a known true value.
 
-    It estimates the coverage of the intervals of ATWV and MAP, and the rate at which tests reject that equal systems
-    are equal. The same seed gives the same bits on any executor.
+    It estimates the coverage of the intervals of ATWV and MAP, and the rate at which tests reject the equality of
+    equal systems. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
     from swsdask.comparison.studies import interval_study
@@ -178,10 +178,10 @@ def _workers(
 @click.option("--queries", "n_queries", type=click.IntRange(1), default=500, help="Number of queries (500).")
 @click.option("--nightly", is_flag=True, help="Run three nights instead of scoring once: OUT/nightly.toml, OUT/board.")
 def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> None:
-    """Simulate an evaluation of the size of SWS 2013 and score it, all the way from official files.
+    """Simulate an evaluation of the size of SWS 2013, and score it from official files.
 
-    OUT/files gets the ECF, RTTM, query list and runs; OUT/archive the tables; OUT/results the numbers and report.html.
-    An earlier demo there is replaced.
+    OUT/files gets the ECF, RTTM, query list and runs, OUT/archive the tables, OUT/results the numbers and report.html.
+    An earlier demo in OUT is replaced.
     """
     if nightly:
         _nights(out, seed, hours, n_queries)
@@ -203,7 +203,7 @@ def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> N
         result = sws.score(archive, progress=shown)
     sws.write(result, results)
     print_leaderboard(result)
-    click.echo(f"\nThe same again, by hand:\n  swsdask score {files} {files / 'runs'} --preset sws2013 --out {results}")
+    click.echo(f"\nThe same by hand:\n  swsdask score {files} {files / 'runs'} --preset sws2013 --out {results}")
     click.echo(f"\nReport: {results / 'report.html'}")
 
 
@@ -233,10 +233,10 @@ def _nights(out: Path, seed: int, hours: float, n_queries: int) -> None:
 
 @click.command("warm-up")
 def warm_up() -> None:
-    """Compile kernels and templates, and print the folder of the kernels. What is there already is not compiled again.
+    """Compile kernels and templates, and print the folder of the kernels. Existing ones are not compiled again.
 
-    For images of containers and environments that many share: whoever runs swsdask there finds everything compiled,
-    also without the right to write. Of several calls at once one compiles, and the others wait for it.
+    Use it for container images and shared environments: other users find everything compiled, even without permission
+    to write. If several calls run at once, one compiles, and the others wait for it.
     """
     from swsdask.kernels.compilation import load_kernels
     from swsdask.render.environment import compile_templates

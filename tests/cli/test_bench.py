@@ -47,7 +47,7 @@ def test_bench(swsdask: Call, archive: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_only_of_an_archive_with_runs(swsdask: Call, archive: Path) -> None:
     ended = swsdask("bench", archive.parent / "files")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "A benchmark is of an archive that holds runs" in ended.err
+    assert "A benchmark needs an archive with runs" in ended.err
 
 
 def test_more_workers_share_what_workers_do() -> None:

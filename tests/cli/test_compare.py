@@ -132,9 +132,9 @@ def test_a_gate_is_checked_before_the_work(swsdask: Callable[..., Outcome], fold
         (["--baseline", A, "--fail-if", "atwv drops in x"], "condition 'x' is unknown. Nearest: "),
         (
             ["--measures", "mtwv"],
-            "mtwv cannot be resampled from results: these have no numbers by query that it is the average of, and keep "
-            "no counts of trials by query and score. Compare the archive, or the reference and the runs, with "
-            "--measures mtwv. What these results have that can be resampled: atwv.",
+            "mtwv cannot be resampled from results: it is not an average of numbers by query, and results do not keep "
+            "the counts of trials by query and score. Compare the archive, or the reference and the runs, with "
+            "--measures mtwv. These results have measures that can be resampled: atwv.",
         ),
         (["--measures", "cnxe"], "the results have no cnxe: score again with --measures cnxe, or compare the archive"),
         (["--measures", "cnxf"], "measure 'cnxf' is unknown. Nearest: cnxe"),

@@ -195,7 +195,7 @@ def test_a_dry_run_reads_and_tells(swsdask: Call, folder: Path) -> None:
         (("--measures", "matching", "--definition", "tdev2"), "measure 'matching' is unknown under tdev2"),
         (("--tde-output",), "--tde-output goes with --out DIRECTORY"),
         (("--tde-output", "--out", "o", "--measures", "ned"), "--tde-output has all measures"),
-        (("--within", "w", "--speakers", "s"), "--within and --speakers both say what is within talkers"),
+        (("--within", "w", "--speakers", "s"), "--within and --speakers both define the folds within talkers"),
         (("--definition", "tde2016"), "'tde2016' is not one of 'document', 'tde2015', 'tdev2'"),
         (("--folds", "nowhere"), "nowhere: expected a file or folder; found nothing there"),
     ],

@@ -145,5 +145,5 @@ def test_classes_are_files_and_talkers_are_given_once(tmp_path: Path, corpus: li
     for classes in (table, {"mine": table}, [("mine", 1)], 3):
         with pytest.raises(sws.SettingsError, match="Classes are given by their files"):
             sws.discover(classes, **places)  # type: ignore[arg-type]
-    with pytest.raises(sws.SettingsError, match="Within and speakers both say"):
+    with pytest.raises(sws.SettingsError, match="Within and speakers both define"):
         sws.discover(f"{tmp_path}/first.classes", **places, within="w", speakers="s")

@@ -42,7 +42,7 @@ def test_an_empty_argument_is_no_value(swsdask: Call, files: Files, arguments: l
     """It would be taken as an option that is not given, or as the working directory."""
     outcome = swsdask("score", files.reference, files.run, *arguments)
     assert (outcome.code, outcome.out) == (2, "")
-    assert "empty. Is a variable of the shell not set?" in outcome.err
+    assert "empty. Is a shell variable unset?" in outcome.err
 
 
 def test_a_name_that_is_not_utf_8_is_refused_before_the_work(swsdask: Call, files: Files) -> None:
