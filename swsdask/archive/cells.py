@@ -1,10 +1,10 @@
-"""Cells of an archive on storage: row groups of fragments, verified and checked as they are read.
+"""Cells of an archive on storage: row groups of fragments, verified and checked when they are read.
 
-What Parquet requests is hashed before Parquet gets it: a fragment's footer when the fragment is opened, and every
-column chunk when it is read. So exactly the bytes that are used are verified, and nothing else is read. The rows are
-checked then, whatever the hashes say, for kernels take codes for places in arrays: types, nulls, numbers of rows, order
-and range. Times and scores are no places: the least and the greatest of a verified chunk are taken from the footer,
-which is verified too.
+Bytes are hashed before the Parquet reader gets them: the footer when a fragment is opened, and every column chunk when
+it is read. So exactly the bytes that are used are verified, and nothing else is read. The rows are then checked even if
+the hashes are right, because kernels use codes as array indices: types, nulls, numbers of rows, order and range. Times
+and scores are not indices: the minimum and maximum of a verified chunk are taken from the footer, which is verified
+too.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MAGIC = 4
 _LENGTH = 4
 _FOOTER_GUESS = 1 << 14
 _FOOTERS = 512
-"""The number of verified footers that are kept. One without a hash is read again: nothing says that it is still the
-same."""
+"""The number of verified footers that are kept in memory. A footer without a hash is read again, because it may have
+changed."""
 
 _footers: dict[tuple[str, str, bytes], pq.FileMetaData] = {}
 
 _CHECKED = 1 << 16
-"""The number of columns of row groups that are remembered as checked, by the hashes of these, so that later rounds need
-not check them again."""
+"""The number of columns of row groups that are remembered as checked, by the hashes of the row groups, so that later
+rounds need not check them again."""
 
 _Key = tuple[bytes, str, tuple[float, float]]
 
@@ -56,7 +56,7 @@ _NO_VALUES = {name: np.empty(0, _DTYPES[name]) for name in _COMPILED}
 
 
 class Bounds(NamedTuple):
-    """The limits of the rows of a run: numbers of queries and documents, scores, the least decision."""
+    """The limits of the rows of a run: numbers of queries and documents, range of scores, lowest decision."""
 
     n_queries: int
     n_documents: int
@@ -65,11 +65,11 @@ class Bounds(NamedTuple):
 
     @classmethod
     def of(cls, run: Run, n_queries: int, n_documents: int) -> Bounds:
-        """The bounds of a run's rows in an archive of so many queries and documents."""
+        """The bounds of the rows of a run in an archive with these numbers of queries and documents."""
         return cls(n_queries, n_documents, run.scores.run, run.has_decisions)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The least and the greatest value of each column that has such."""
+        """The minimum and maximum of each column that has limits."""
         return {
             "query": (0, self.n_queries - 1),
             "document": (-1, self.n_documents - 1),
@@ -93,7 +93,7 @@ class RowGroups(NamedTuple):
 
     @classmethod
     def of(cls, fragment: Fragment, numbers: Sequence[int], *, verify: bool) -> RowGroups:
-        """Row groups of a fragment, with what verifies them unless nothing is to be verified."""
+        """Row groups of a fragment, with their hashes if they are to be verified."""
         file = fragment.file if verify else fragment.file.unverified
         return cls(
             fragment.file.file,
@@ -107,7 +107,7 @@ class RowGroups(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredCell:
-    """Some row groups of some fragments of one run: where to read, not what."""
+    """Some row groups of some fragments of one run: their places, not their rows."""
 
     storage: Storage
     system: str
@@ -138,7 +138,7 @@ class StoredCell:
         columns : sequence of str
             Names of `model.schemas.DETECTION_COLUMNS`.
         checked : bool
-            Whether queries, documents, scores and decisions are checked, or their caller goes through them anyway.
+            Whether to check queries, documents, scores and decisions. False if the caller goes through them anyway.
 
         Returns
         -------
@@ -148,8 +148,8 @@ class StoredCell:
         Raises
         ------
         ArchiveError
-            If a file is gone or damaged, or its rows are none that this archive can hold; it names the file and, where
-            it is known, the row group.
+            If a file is missing or damaged, or has rows that this archive cannot hold. The error names the file and, if
+            known, the row group.
         """
         wanted = list(dict.fromkeys(("query", "score", *columns)))
         found: dict[str, list[NDArray[Any]]] = {name: [] for name in wanted}
@@ -171,14 +171,14 @@ class StoredCell:
         return without_signed_zeros(Detections(**columns_of_cell)) if ordered else Detections(**columns_of_cell)
 
     def confirm(self, columns: Sequence[str]) -> None:
-        """Remember that these columns have been found sound, where hashes say that they will be the same."""
+        """Remember that these columns are valid, if hashes guarantee that they stay the same."""
         ranges = self.bounds.ranges()
         for hashes in (each for part in self.groups for each in part.chunks):
             _remember(_key(hashes, name, ranges) for name in columns)
 
 
 def _key(hashes: bytes | None, name: str, ranges: Mapping[str, tuple[float, float]]) -> _Key | None:
-    """Return the key by which a checked column of a row group is remembered; None if it is not to be."""
+    """Return the key by which a checked column of a row group is remembered; None if it is not remembered."""
     return None if hashes is None or name not in ranges else (hashes, name, ranges[name])
 
 
@@ -189,10 +189,10 @@ def _remember(keys: Iterable[_Key | None]) -> None:
 
 
 def without_signed_zeros(detections: Detections) -> Detections:
-    """Rows whose order counts, with 0.0 for every score -0.0, unless they were read for that order.
+    """Replace every score -0.0 by 0.0 in rows whose order counts, unless they were read for that order.
 
-    Scores of such rows are kept as they came: MediaEval's tool, whose list has the order of the files, tells the two
-    apart (`measures.mediaeval_tool`). To everything else they are one score.
+    Such rows keep their scores as read, because MediaEval's tool, which takes rows in the order of the files,
+    distinguishes the two zeros (`measures.mediaeval_tool`). For everything else they are equal.
     """
     return detections if detections.position is not None else replace(detections, score=detections.score + 0.0)
 
@@ -228,7 +228,7 @@ class _Reader:
             raise
         except _Mismatch as error:
             raise damaged(self.storage, self.part.file, str(error)) from None
-        except Exception as error:  # Whatever damaged bytes make a reader raise.
+        except Exception as error:  # Damaged bytes can make a reader raise anything.
             raise unreadable(self.storage, self.part.file, error) from error
 
     def _metadata(self, parts: Parts) -> pq.FileMetaData:
@@ -249,7 +249,7 @@ class _Reader:
         return metadata
 
     def _places(self, metadata: pq.FileMetaData) -> dict[str, int]:
-        """The number of each wanted column that the file has. Raises for one that it must have."""
+        """The index of each requested column that the file has. Raises if a required column is missing."""
         names = metadata.schema.to_arrow_schema().names
         self.ordered = "position" in names
         if "position" in self.wanted and "position" not in names:
@@ -260,7 +260,7 @@ class _Reader:
         return {name: names.index(name) for name in self.wanted if name in names}
 
     def _chunks(self, metadata: pq.FileMetaData, place: Mapping[str, int]) -> dict[tuple[int, int], _Chunk]:
-        """The column chunks that are to be read, by offset and length."""
+        """The column chunks to read, by offset and length."""
         chunks = {}
         for number, rows, hashes in zip(self.part.numbers, self.part.rows, self.part.chunks, strict=True):
             if number >= metadata.num_row_groups or metadata.row_group(number).num_rows != rows:
@@ -281,8 +281,8 @@ class _Reader:
     ) -> Mapping[str, NDArray[np.generic]]:
         """The columns of a row group, checked.
 
-        A column of integers whose statistics say that all values of the group are one is not read but filled; one that
-        the file does not have is filled with 0.
+        A column of integers is not read but filled if its statistics say that all values of the group are equal. A
+        column that the file lacks is filled with 0.
         """
         constant = {
             name: value
@@ -300,7 +300,7 @@ class _Reader:
         return {name: found[name] for name in self.wanted}
 
     def _array(self, table: pa.Table, name: str, rows: int, where: str) -> NDArray[np.generic]:
-        """A column's values, without a copy where they are in one piece."""
+        """The values of a column, without a copy if they are in one chunk."""
         column = table[name]
         if column.type != DETECTION_COLUMNS.field(name).type:
             raise _Mismatch(f"{where} {column.type} in the column {name}")
@@ -316,9 +316,9 @@ class _Reader:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def _check(self, columns: Mapping[str, NDArray[Any]], number: int, hashes: bytes | None, where: str) -> None:
-        """Raise `_Mismatch` for columns with values that no run of this archive has.
+        """Raise `_Mismatch` for columns with values that no run of this archive can have.
 
-        A column that was found sound in a row group of these hashes is passed over: its values are these.
+        A column that was valid before in a row group with these hashes is skipped, because it has the same values.
         """
         keys = {name: _key(hashes, name, self.ranges) for name in columns if self.checked or name not in _COUNTED}
         new = {name: columns[name] for name, key in keys.items() if name in self.ranges and key not in _checked}
@@ -337,7 +337,7 @@ class _Reader:
         _remember(keys[name] for name in new)
 
     def _explain(self, columns: Mapping[str, NDArray[Any]], where: str) -> None:
-        """Raise `_Mismatch` for the first of some columns that `rows_in_bounds` refuses."""
+        """Raise `_Mismatch` for the first column that `rows_in_bounds` refuses."""
         query = columns.get("query", _NO_VALUES["query"])
         if (query[1:] < query[:-1]).any():
             raise _Mismatch(f"{where} rows that are not in the order of queries")
@@ -361,7 +361,7 @@ class _Reader:
 
 
 class _Mismatch(Exception):  # noqa: N818
-    """A fragment that this archive cannot hold; the text says what was found."""
+    """A fragment that does not fit this archive. The text says what was found."""
 
 
 @dataclass(frozen=True)
@@ -400,7 +400,7 @@ class VerifiedFile:
         return self._place
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to an offset from the begin, from here or from the end."""
+        """Move to an offset from the beginning, the current position or the end."""
         self._place = offset + (0, self._place, self._parts.size)[whence]
         return self._place
 
@@ -439,7 +439,7 @@ def read_footer(parts: Parts) -> pa.Buffer:
 
 
 def chunk_range(column: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    """The offset and the length of a column chunk. Raises `ValueError` for what cannot be one."""
+    """The offset and the length of a column chunk. Raises `ValueError` if they are impossible."""
     begin = column.data_page_offset
     if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
         begin = column.dictionary_page_offset
@@ -462,12 +462,12 @@ def hash_parts(content: pa.Buffer) -> bytes:
 
 
 def _greatest_unsigned(values: NDArray[Any]) -> int:
-    """The greatest of some integers as bits without a sign: negative ones are greater than all others."""
+    """The maximum of some integers read as unsigned: negative ones are greater than all others."""
     return int(values.view(f"u{values.itemsize}").max())
 
 
 def _stated(group: pq.RowGroupMetaData, place: int) -> tuple[float, float] | None:
-    """The least and the greatest value of a column of numbers, NaN left out, as the footer states; None if not."""
+    """The minimum and maximum of a column of numbers without NaN, as the footer states; None if it does not."""
     statistics = group.column(place).statistics
     if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, int | float):
         return None
@@ -475,5 +475,5 @@ def _stated(group: pq.RowGroupMetaData, place: int) -> tuple[float, float] | Non
 
 
 def _constant(stated: tuple[float, float] | None) -> int | None:
-    """The one value of a column of integers between these; None if there may be others."""
+    """The only value of a column of integers with this minimum and maximum; None if there may be several."""
     return int(stated[0]) if stated is not None and stated[0] == stated[1] else None

@@ -1,22 +1,22 @@
-"""Changing an archive, of either kind: entries are added to what it begins with, as one committed version.
+"""Changes of an archive of either kind: one committed version adds or replaces entries.
 
-A writer that loses a race reads again and tries on top of what won, as long as the two do not contradict each other.
-One kind of input may grow with the entries, as the collection of judged documents does: then a table is put in the
-place of the one there, with more rows behind its own, so that what was written by their places stays right. Of two
-writers that let it grow at once one must begin anew (`OutgrownError`).
+A writer that loses a race reads again and commits on top of the winner's version, unless the two changes conflict. One
+input may grow with the entries, as the collection of judged documents does. Then a new table replaces the old one, with
+rows appended, so that existing row numbers stay valid. If two writers let it grow at once, one must start again
+(`OutgrownError`).
 
-The table of entries is in one or several files, its parts. A commit writes a part of what it adds or replaces, together
-with those of the newest parts that are less than `GROWTH` times as large: so a part is at least that many times as
-large as all that are newer, n entries are in about log(n) / log(`GROWTH`) parts, and n commits of one entry each write
-some `GROWTH` log(n) entries each, not all that were there before.
+The table of entries consists of one or more files, its parts. A commit writes one part with the entries that it adds or
+replaces and with the entries of the newest parts that are less than `GROWTH` times as large. So each part is at least
+`GROWTH` times as large as all newer ones together, n entries are in about log(n) / log(`GROWTH`) parts, and each of n
+commits of one entry writes about `GROWTH` log(n) entries instead of all.
 
-Leases of writers: how files of a writer at work are distinguished from abandoned ones (`archive.cleaning`).
+Leases of writers distinguish the files of active writers from abandoned ones (`archive.cleaning`).
 
-Every writer has a name, which is part of the names of the files that it writes, and a lease: a file in a folder of its
-own below `temporary`, made before anything else and removed at the end, after the commit. Whoever cleans lists the
-files first, then the leases, then the manifests. A file without a version is then known to be abandoned: were its
-writer still at work, its lease would have been there; had the writer committed, a manifest would name the file. No
-clock is needed but for leases of writers that were stopped, which expire when they have not been renewed for a day.
+Every writer has a name, which is part of the names of its files, and a lease: a file in its own folder below
+`temporary`, created before all other files and removed after the commit. Cleaning lists first the files, then the
+leases, then the manifests. A file without lease and version is then abandoned: if its writer were active, its lease
+would exist; if the writer had committed, a manifest would name the file. A clock is needed only for the leases of
+writers that were stopped: a lease expires if it was not renewed for a day.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from swsdask.model.layers import Layers
 RENEW_S = 600.0
 
 _LIST_S, _MOST_LISTS = 0.2, 50
-"""A store that has a version and does not list it yet is asked again after so many seconds, so often."""
+"""The interval in seconds, and the number of attempts, to list a version that a store has but does not list yet."""
 
 _LEASE = "lease"
 
 
 @dataclass
 class Lease:
-    """The right of a writer to files that no version names yet."""
+    """A writer's claim to files that no version names yet."""
 
     storage: Storage
     writer: str = field(default_factory=new_token)
     may_withdraw: bool = True
-    """Whether no version can name a file of the writer: until a commit is tried, of which the answer may be lost."""
+    """Whether no version can name a file of the writer. False once a commit is tried, as its answer may be lost."""
     _renewed: float = 0.0
 
     @property
@@ -70,18 +70,18 @@ class Lease:
 
     @property
     def place(self) -> str:
-        """The file of the lease, where workers that write see it."""
+        """The full path or URL of the lease file, for workers that write."""
         return self.storage.place(f"{self.folder}/{_LEASE}")
 
     def renew(self) -> None:
-        """Say that the writer is still at work, at most every ten minutes."""
+        """Show that the writer is still active, at most every ten minutes."""
         now = time.monotonic()
         if not self._renewed or now - self._renewed > RENEW_S:
             self.storage.write_temporary(f"{self.folder}/{_LEASE}", b"")
             self._renewed = now
 
     def check(self) -> None:
-        """Raise `ArchiveError` if the lease has been taken away: then files may be gone."""
+        """Raise `ArchiveError` if the lease was removed: then files may be gone."""
         if not self.storage.exists(f"{self.folder}/{_LEASE}"):
             raise ArchiveError(
                 f"{self.storage.url}: expected the lease of this writer; found it removed, by a `swsdask vacuum` that "
@@ -98,7 +98,7 @@ class Lease:
 
 @contextmanager
 def leased(storage: Storage) -> Iterator[Lease]:
-    """Hold a lease from before the first file is written until after the commit; what fails is withdrawn."""
+    """Hold a lease from before the first file is written until after the commit. After a failure, remove the files."""
     lease = Lease(storage)
     lease.renew()
     try:
@@ -112,7 +112,7 @@ def leased(storage: Storage) -> Iterator[Lease]:
 
 
 def held_by(storage: Storage, before: float) -> set[str | None]:
-    """The writers that are at work: those with a temporary file that was changed at a time, or later."""
+    """The active writers: those with a temporary file that was changed at or after a time."""
     temporary = storage.modified(TEMPORARY)
     return {lease_writer(name) for name, changed in temporary.items() if changed >= before}
 
@@ -120,7 +120,8 @@ def held_by(storage: Storage, before: float) -> set[str | None]:
 Entry = TypeVar("Entry")
 
 GROWTH = 8
-"""Larger: fewer parts, each of which is a request when an archive is opened. Smaller: commits write less."""
+"""A larger value gives fewer parts, each of which is a request when an archive is opened. A smaller one makes commits
+write less."""
 
 
 @dataclass(frozen=True)
@@ -130,17 +131,17 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
     Parameters
     ----------
     manifest : type
-        Its manifest.
+        The type of its manifest.
     table : str
         The name of the table of entries: runs, or systems.
     read, write : callable
-        Read a part of that table; write entries as one, into a file of a name.
+        Read a part of that table, and write entries as a part into a file with a given name.
     content : callable
-        The content hash of an entry.
+        Returns the content hash of an entry.
     files : callable
-        The files of an entry.
+        Returns the files of an entry.
     entry, source, parts : str
-        What an entry is called, what the archive is made of, and what makes that up.
+        Words for messages: an entry, the source of the archive, and the parts of that source.
     later : tuple of str
         The roles of inputs that archives of earlier releases lack.
     """
@@ -157,7 +158,7 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
     later: tuple[str, ...] = ()
 
     def parts_of(self, manifest: AnyManifest) -> tuple[StoredFile, ...]:
-        """The parts of the table of entries, the oldest first: of a system the entry in the newest part counts."""
+        """The parts of the table of entries, the oldest first. The entry of a system in the newest part counts."""
         return (manifest.tables[self.table], *manifest.newer) if self.table in manifest.tables else ()
 
     def entries(self, storage: Storage, manifest: AnyManifest, *, verify: bool = True) -> dict[str, Entry]:
@@ -166,7 +167,7 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
         return merged_entries(self.read(storage, part if verify else part.unverified) for part in parts)
 
     def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
-        """Raise `ArchiveError` if an archive was made of other inputs than `ours`."""
+        """Raise `ArchiveError` if an archive was made of inputs that differ from `ours`."""
         known = [role for role in ours if role in there or role not in self.later]
         different = [role for role in known if there.get(role) != ours[role]]
         if different:
@@ -186,12 +187,12 @@ def merged_entries(parts: Iterable[Mapping[str, Entry]]) -> dict[str, Entry]:
 
 
 class OutgrownError(ArchiveError):
-    """Another writer let the growing input grow meanwhile: what was written by the places of its rows is of no use."""
+    """Another writer let the growing input grow meanwhile, so files that use its row numbers are invalid."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """A table with more rows than the one of its name, and its content hash."""
+    """A table that replaces the one of its name with more rows, and its content hash."""
 
     name: str
     table: pa.Table
@@ -199,30 +200,30 @@ class Growth:
 
 
 class Change(Generic[AnyManifest, Entry]):
-    """A change of an archive, and its state before that: `base`, or tables to make one of.
+    """A change of an archive, and the state before it: `base`, or the tables of a new archive.
 
     Parameters
     ----------
     kind : ArchiveKind
         The kind of archive.
     lease : Lease
-        The writer's, which it holds until after the commit.
+        The lease of the writer, held until after the commit.
     blank : Manifest, optional
-        What a new archive says, without tables; None: the archive must be there.
+        The manifest of a new archive, without tables; None: the archive must exist.
     made_of : mapping of str to pa.Table
         The tables of a new archive. Nothing is written yet.
     replace : bool
-        Whether an entry of other content replaces the one of its name.
+        Whether an entry replaces one with the same name but different content.
     keep : Layers, optional
-        The settings that a new archive keeps, and one that is there if `change_settings`.
+        The settings that a new archive keeps, or an existing one if `change_settings`.
     grows : str, optional
-        The role of the input that may grow, and so differ from that of the archive.
+        The role of the input that may grow, so that it may differ from the input of the archive.
 
     Raises
     ------
     ArchiveError
-        If the archive there has other inputs or keeps other settings, if there is none and none can be made, or where
-        the storage cannot be written safely.
+        If the existing archive has different inputs or settings, if there is none and none can be made, or if the
+        storage cannot be written safely.
     """
 
     def __init__(
@@ -262,14 +263,14 @@ class Change(Generic[AnyManifest, Entry]):
         self.before = {system: kind.content(entry) for system, entry in there.items()}
 
     def is_new(self, system: str, content: str) -> bool:
-        """Whether an entry must be written: False if it is there already.
+        """Whether an entry must be written: False if the archive already has it.
 
-        Raises `ArchiveError` if another entry of that name is there and is not to be replaced.
+        Raises `ArchiveError` if it has a different entry of that name that must not be replaced.
         """
         return self._is_change(system, content, self.before.get(system))
 
     def grow(self, growth: Growth) -> None:
-        """Let the growing input grow: a new archive is made of the larger table, one that is there gets it."""
+        """Let the growing input grow: a new archive gets the larger table; in an existing one it replaces the table."""
         assert self.grows is not None
         if self.made_of is None:
             self.growth = growth
@@ -278,10 +279,10 @@ class Change(Generic[AnyManifest, Entry]):
             self.base = replace(self.base, inputs={**self.base.inputs, self.grows: growth.content})
 
     def commit(self, entries: Mapping[str, Entry]) -> AnyManifest:
-        """Make a version with `entries` added or replaced; nothing is made if the archive has them all already.
+        """Commit a version with `entries` added or replaced, unless the archive already has them all.
 
-        Raises `ArchiveError` if another writer has made, meanwhile, an archive of other inputs or with other settings,
-        or another entry of the same name; `OutgrownError` if it let an input grow.
+        Raises `ArchiveError` if another writer has meanwhile made an archive with different inputs or settings, or a
+        different entry of the same name; `OutgrownError` if it let an input grow.
         """
         kind = self.kind
         tried, waited = -1, 0
@@ -316,7 +317,7 @@ class Change(Generic[AnyManifest, Entry]):
                 return made
 
     def _wait_for_list(self, version: int, waited: int) -> None:
-        """Wait, for a store has a version and does not list it yet; raise `ArchiveError` where it never does."""
+        """Wait until a store lists a version that it has. Raise `ArchiveError` if it never does."""
         if waited > _MOST_LISTS:
             raise ArchiveError(
                 f"{self.storage.url}: the store has {manifest_name(version)} and does not list it. Check the name of "
@@ -331,7 +332,7 @@ class Change(Generic[AnyManifest, Entry]):
         added: Mapping[str, Entry],
         **said: object,
     ) -> AnyManifest | None:
-        """Write entries as a part behind others, and commit; None if another writer made that version."""
+        """Write entries as a new part after the others, and commit. None if another writer committed that version."""
         older, written = dict(parts), []
         while older and len(older[newest := next(reversed(older))]) < GROWTH * len(added):
             added = {**older.pop(newest), **added}
@@ -351,7 +352,7 @@ class Change(Generic[AnyManifest, Entry]):
         return None
 
     def _read(self, manifest: AnyManifest) -> dict[StoredFile, dict[str, Entry]]:
-        """The parts of a version, each read once: what another writer commits meanwhile shares most of them."""
+        """The parts of a version. Each part is read once, as versions of other writers share most of them."""
         parts = self.kind.parts_of(manifest)
         self._parts = {
             part: self._parts[part] if part in self._parts else self.kind.read(self.storage, part) for part in parts
@@ -359,7 +360,7 @@ class Change(Generic[AnyManifest, Entry]):
         return self._parts
 
     def _made(self) -> AnyManifest:
-        """The base with its tables written, which is done once."""
+        """The base. Its tables are written once."""
         if self.made_of and not self.base.tables:
             written = {
                 name: write_table(self.storage, table_name(name, self.lease.writer), table)
@@ -369,7 +370,7 @@ class Change(Generic[AnyManifest, Entry]):
         return self.base
 
     def _larger(self, on: AnyManifest) -> AnyManifest:
-        """A version with the table that has grown, which is written once."""
+        """A version with the table that has grown. The table is written once."""
         growth = self.growth
         if growth is None:
             return on

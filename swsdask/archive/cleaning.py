@@ -1,10 +1,10 @@
-"""Removal of files that no version of an archive names, beside writers at work, and of versions no longer needed.
+"""Removal of files that belong to no version of an archive, while writers may be active, and of old versions.
 
-Files stay behind where a writer was killed, and where tasks were run twice. Their writers distinguish them from those
-of writers at work (`archive.change`); of files without a writer (unfinished files of manifests, histories and leases,
-what earlier releases left, what is kept of runs that no version holds) their age does.
+Files stay behind when a writer is killed or a task is run twice. The name of the writer distinguishes them from files
+of active writers (`archive.change`). For files without a writer, the age does: unfinished files of manifests, histories
+and leases, files of earlier releases, and cache files of runs that no version has.
 
-Over years an archive has many versions: what each changed is listed, and those that are no longer needed are removed.
+Over years an archive gets many versions. This module lists their changes and removes those that are no longer needed.
 """
 
 from __future__ import annotations
@@ -51,19 +51,20 @@ def vacuum(
     dry_run: bool = False,
     without: Collection[int] = (),
 ) -> list[str]:
-    """Remove the files that no version needs, and empty folders. Writers may be at work.
+    """Remove the files that no version needs, and empty folders. Writers may be active.
 
     Parameters
     ----------
     url : str
         The archive.
     older_than_s : float
-        After how many seconds without a sign of life a writer counts as stopped; and the age of files of no known
-        writer. A running writer renews its lease every ten minutes, or after its longest task if that takes longer.
+        The time in seconds without a sign of life after which a writer counts as stopped, and the age from which files
+        without a known writer are removed. A running writer renews its lease every ten minutes, or after its longest
+        task if that takes longer.
     dry_run : bool
         Remove nothing.
     without : collection of int
-        Versions that need no files, for they are to be removed.
+        Versions that will be removed, so that they need no files.
 
     Returns
     -------
@@ -73,8 +74,8 @@ def vacuum(
     Raises
     ------
     ArchiveError
-        If there is no archive, or one of its versions cannot be read: then nothing is known of its files, and nothing
-        is removed.
+        If there is no archive, or one of its versions cannot be read. Its files are then unknown, and nothing is
+        removed.
     """
     storage = Storage(url)
     before = time.time() - older_than_s
@@ -107,7 +108,7 @@ AnyKind = ArchiveKind[Any, Any]
 
 
 def archive_kind(storage: Storage) -> AnyKind:
-    """Return the kind of archive. Raises `ArchiveError` for none."""
+    """Return the kind of archive. Raises `ArchiveError` if there is none."""
     kind = kind_of(storage)
     if kind is None:
         raise ArchiveError(f"{storage.url}: expected an archive; found none.")
@@ -115,9 +116,9 @@ def archive_kind(storage: Storage) -> AnyKind:
 
 
 def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[StoredFile]:
-    """Every file that a version names, once per version; those of the versions `without` are left out.
+    """Every file that a version names, once per version, without the versions in `without`.
 
-    Raises `ArchiveError` for a version that cannot be read, also one of these.
+    Raises `ArchiveError` for any version that cannot be read, including those in `without`.
     """
     kind = archive_kind(storage)
     for version in versions(storage):
@@ -131,7 +132,7 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
 
 @dataclass(frozen=True)
 class VersionDifference:
-    """The difference between two versions: systems by name, and settings that the archive keeps otherwise."""
+    """The difference between two versions: names of systems, and changed settings."""
 
     added: tuple[str, ...]
     replaced: tuple[str, ...]
@@ -141,7 +142,7 @@ class VersionDifference:
 
 @dataclass(frozen=True)
 class Version:
-    """A version: its number, when it was committed (seconds since 1970), its systems, and what it changed."""
+    """A version: its number, time of commit (seconds since 1970), systems, and changes."""
 
     number: int
     committed: float
@@ -151,7 +152,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Expired:
-    """The versions that were removed, or would be, and the files that only they used."""
+    """The versions that were or would be removed, and the files that only they used."""
 
     versions: tuple[int, ...]
     files: tuple[str, ...]
@@ -164,19 +165,19 @@ def expire(
     older_than_s: float | None = None,
     dry_run: bool = False,
 ) -> Expired:
-    """Remove old versions, and then the files that no version names. Writers may be at work.
+    """Remove old versions, and then the files that belong to no version. Writers may be active.
 
-    Manifests are removed first, the oldest before the others: an archive whose expiry was interrupted is whole, and the
-    next call, or `vacuum`, removes the rest.
+    Manifests are removed first, in ascending order. So an archive is intact after an interrupted expiry, and the next
+    call, or `vacuum`, removes the rest.
 
     Parameters
     ----------
     url : str
         The archive.
     keep : int, optional
-        How many of the newest versions stay, whatever their age. Default: the newest.
+        The number of newest versions to keep, whatever their age. Default: 1.
     older_than_s : float, optional
-        The age, in seconds since the commit, up to which versions stay. Default: no age.
+        Keep versions that were committed at most this many seconds ago. Default: only `keep` decides.
     dry_run : bool
         Remove nothing.
 
@@ -190,7 +191,7 @@ def expire(
     SettingsError
         If neither `keep` nor `older_than_s` is given.
     ArchiveError
-        If there is no archive, or one of its versions cannot be read: then nothing is removed.
+        If there is no archive, or one of its versions cannot be read. Then nothing is removed.
     """
     if keep is None and older_than_s is None:
         raise SettingsError("Give how many versions stay (--keep), up to which age they stay (--older-than), or both.")
@@ -210,7 +211,7 @@ def expire(
 
 
 def list_versions(url: str) -> Iterator[Version]:
-    """Every version of an archive, from the first on. Raises `ArchiveError` for one that cannot be read."""
+    """Every version of an archive, ascending. Raises `ArchiveError` for one that cannot be read."""
     storage = Storage(url)
     kind = archive_kind(storage)
     committed = storage.modified()

@@ -1,4 +1,4 @@
-"""Conditions: the parts of an evaluation that are averaged on their own, as requested by keys.
+"""Conditions: parts of an evaluation that are averaged separately, as requested by keys.
 
 A key divides queries, documents or occurrences by a value that each of them has. It is
 
@@ -6,23 +6,24 @@ A key divides queries, documents or occurrences by a value that each of them has
 - one of `COMPUTED`, unless the list has an attribute of that name, or
 - `query_pattern:REGEX` or `document_pattern:REGEX`, found anywhere in the id.
 
-Every value of a key that occurs makes a condition `key=value`, a pattern makes `query~REGEX` or `document~REGEX`.
-Numbers may be put together otherwise, and any values:
+Every value of a key that occurs makes a condition `key=value`; a pattern makes `query~REGEX` or `document~REGEX`.
+Numbers, and in the last form any values, can be grouped in other ways:
 
-- `KEY:quartiles`: four parts of about equal size. What is in part k, counted from 0, has k/4 to (k+1)/4 of all values
-  below its own; equal values are never parted, so that a part may be larger or missing. Each is named by its least and
-  greatest value, `n_words=Q1:2-3`.
-- `KEY:1/5/20`: from each number up to below the next, and from the last on: `n_true=1-4`, `n_true=5-19`, `n_true=20+`
-  (of numbers that are not all whole, `duration=0.5-1` is without 1). Lower values are in none of them.
-- `KEY:A+B`: what has one of these values, as one condition `KEY=A+B`.
+- `KEY:quartiles`: four parts of about equal size. A value in part k, counted from 0, has k/4 to (k+1)/4 of all values
+  below it. Equal values are never separated, so a part may be larger or missing. A part is named by its lowest and
+  highest value, `n_words=Q1:2-3`.
+- `KEY:1/5/20`: from each number up to the next, exclusive, and from the last on: `n_true=1-4`, `n_true=5-19`,
+  `n_true=20+` (if not all numbers are integers, `duration=0.5-1` excludes 1). Lower values are in no condition.
+- `KEY:A+B`: everything with one of these values, as one condition `KEY=A+B`.
 
-Joined keys make every combination, `a=1&b=2` in the order of the keys. What has no value is in no condition of a key.
+Joined keys make every combination, `a=1&b=2` in the order of the keys. Items without a value are in no condition of a
+key.
 
-Conditions of occurrences (talker, gender, duration) divide targets alone. A false alarm is no occurrence: neither
-KWSEval nor STDEval gives it a talker or a duration, so it counts in each of these conditions, and N is that of the
-whole. So P_miss is that of the occurrences with the value, and P_fa that of the whole where all queries have such
-occurrences. A detection that is mapped to an occurrence of another value is no trial of the condition: neither a hit
-nor a false alarm. Only virtual trials have one occurrence each.
+Conditions of occurrences (talker, gender, duration) divide only targets. A false alarm is not an occurrence: neither
+KWSEval nor STDEval gives it a talker or a duration. So it counts in each of these conditions, and N is that of the
+whole. P_miss is then that of the occurrences with the value, and P_fa equals that of the whole if all queries have such
+occurrences. A detection that is mapped to an occurrence with another value is not a trial of the condition: neither a
+hit nor a false alarm. Only virtual trials have one occurrence each.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ Divides = Literal["queries", "documents", "occurrences"]
 class ConditionData:
     """The data that keys are computed from.
 
-    `occurrences` are the evaluated ones, their columns by name, or None where a trial has several of them; `speakers`
-    are theirs; `n_true` int64 [n_queries] counts target trials. `counts_empty`: averages count queries without targets.
-    `oov_counts` are the counts that a run gives for queries.
+    `occurrences` are the evaluated ones, their columns by name, or None if trials have several of them; `speakers` are
+    their speakers; `n_true` int64 [n_queries] counts target trials. `counts_empty`: averages include queries without
+    targets. `oov_counts` are the counts that a run gives for queries.
     """
 
     documents: pa.Table
@@ -94,16 +95,15 @@ class Key:
     Parameters
     ----------
     name : str
-        Its name.
+        The name of the key.
     divides : {"queries", "documents", "occurrences"}
-        What has a value each.
+        The items that have the values.
     reads : str
-        What the values are computed from.
+        The source of the values, for messages.
     levels : {"values", "bins", "quartiles"}
-        What makes a condition where nothing else is requested: every value, 1, 2-4, 5-9, 10-19, 20-49, ..., or a
-        quarter of the values.
+        The default conditions: every value, the bins 1, 2-4, 5-9, 10-19, 20-49, ..., or quarters of the values.
     column : callable
-        The values of an evaluation as text, "" where there is none.
+        Returns the values of an evaluation as text, "" for none.
     """
 
     name: str
@@ -171,7 +171,7 @@ COMPUTED = (
     Key(
         "oov_count",
         "queries",
-        "the oov_count of a run's kwslist or stdlist, of each run its own",
+        "the oov_count of the kwslist or stdlist of each run",
         "values",
         lambda of: [of.oov_counts.get(query, "") for query in of.query_ids],
     ),
@@ -181,19 +181,19 @@ COMPUTED = (
     Key("gender", "occurrences", "the RTTM's SPKR-INFO records", "values", _of_occurrences(_genders)),
     Key("duration", "occurrences", "the times of the words, in seconds", "quartiles", _of_occurrences(_durations)),
 )
-"""Every key whose values are computed. An attribute of the query list comes before the key of its name."""
+"""All keys whose values are computed. An attribute of the query list takes precedence over a key of the same name."""
 
 _BY_NAME = {key.name: key for key in COMPUTED}
 
 OF_RUNS = "oov_count"
-"""The key whose values are a run's own."""
+"""The key whose values differ from run to run."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
     """A named part of an evaluation: bool [n_queries], bool [n_documents] and bool [n_occurrences]; None: all.
 
-    All documents are unknown ones as well. `by_query_pattern`: nothing but patterns of query ids makes it.
+    "All documents" includes unknown ones. `by_query_pattern`: the part is made only by patterns of query ids.
     """
 
     name: str
@@ -206,9 +206,9 @@ class Part:
 def parts(of: ConditionData, by: Sequence[Sequence[str]]) -> list[Part]:
     """The whole, named "all", then the parts that each entry of `by` (joined keys) makes, in order of values.
 
-    Raises `SettingsError` for an unknown key, naming the valid ones, and one without any value; for an unknown value or
-    numbers of what has none; for a document whose excerpts differ in a key; for a pattern that is no regular expression
-    and for one that nothing matches.
+    Raises `SettingsError` for an unknown key, naming the valid ones, and for a key without values; for an unknown value
+    and for numbers if the values are not numbers; for a document whose excerpts differ in a key; for a pattern that is
+    not a regular expression or matches nothing.
     """
     found = {ALL: Part(ALL)}
     for entry in by:
@@ -228,13 +228,13 @@ def parts(of: ConditionData, by: Sequence[Sequence[str]]) -> list[Part]:
 
 
 def is_of_runs(queries: pa.Table, by: Iterable[Iterable[str]]) -> bool:
-    """Whether conditions differ from run to run: a key is `oov_count`, and no attribute of the list."""
+    """Whether conditions differ from run to run: a key is `oov_count`, which is not an attribute of the list."""
     wanted = any(key.partition(":")[0] == OF_RUNS for keys in by for key in keys)
     return wanted and not any(name == OF_RUNS for pairs in queries["attributes"].to_pylist() for name, _ in pairs)
 
 
 def available(of: ConditionData) -> list[tuple[str, Divides, list[str]]]:
-    """The keys that have values here, patterns aside: what each divides, and its conditions."""
+    """The keys that have values in this evaluation, without patterns: the items they divide, and their conditions."""
     names = sorted({name for attributes in of.attributes for name in attributes} - {"text"})
     every: list[tuple[str, Divides]] = [(name, "queries") for name in names]
     every += [(key.name, key.divides) for key in COMPUTED if key.name not in names]
@@ -249,11 +249,10 @@ def available(of: ConditionData) -> list[tuple[str, Divides, list[str]]]:
 
 @dataclass(frozen=True, eq=False)
 class TrialGroups:
-    """The groups of trials that no part cuts.
+    """The groups of trials such that each part is a union of groups.
 
-    `of_document` is the group of a trial by its document, int16 [n_documents], `of_occurrence` that of a target by its
-    occurrence, or None where no part is one of some occurrences; `of_parts` are the groups of each part, bool
-    [n_groups].
+    `of_document` is the group of a trial by its document, int16 [n_documents]. `of_occurrence` is the group of a target
+    by its occurrence, or None if no part divides occurrences. `of_parts` are the groups of each part, bool [n_groups].
     """
 
     of_document: I16
@@ -262,13 +261,13 @@ class TrialGroups:
 
 
 def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32, *, apart: bool = False) -> TrialGroups:
-    """The groups that parts make of evaluated documents, those that the ECF does not have, and occurrences.
+    """Divide evaluated documents, other documents (not in the ECF), and occurrences into groups, according to parts.
 
-    `spoken_in` is the document of each occurrence. Documents that no part distinguishes are one group; `apart`, each is
-    one of its own, by its code. The others are a group of their own, which only parts of all documents hold, where
-    documents are divided, else in the only group there is. Targets are grouped as their documents, away from trials
-    that are no targets, and by what parts make of their occurrences. Raises `SettingsError` for more groups than an
-    int16 counts.
+    `spoken_in` is the document of each occurrence. Documents that no part distinguishes are one group; with `apart`,
+    each document is a group, by its code. If documents are divided, the other documents are a separate group, which
+    only parts with all documents contain; otherwise they are in the only group. Targets are grouped by their documents,
+    separately from non-target trials, and by the parts of their occurrences. Raises `SettingsError` for more groups
+    than fit an int16.
     """
     by_document, of_evaluated = _cut([part.documents for part in of], n_evaluated)
     others = 0
@@ -281,9 +280,7 @@ def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32,
     by_occurrence, of_occurrence = _cut([part.occurrences for part in of], len(spoken_in))
     cuts_occurrences = any(part.occurrences is not None for part in of)
     if cuts_occurrences and apart:
-        raise SettingsError(
-            "Documents are drawn again as a whole: leave out conditions of talker, gender and duration."
-        )
+        raise SettingsError("Documents are resampled as a whole: leave out conditions of talker, gender and duration.")
     targets = [by_document & level for level in by_occurrence] if cuts_occurrences else []
     selected = np.vstack((by_document, *targets))
     if len(selected) > np.iinfo(np.int16).max:
@@ -295,7 +292,7 @@ def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32,
 
 
 def _cut(masks: Sequence[Bool | None], size: int) -> tuple[Bool, I64]:
-    """Return the groups that masks of `size` distinguish: their values, bool [n_groups, n_masks], and each's group."""
+    """Return the groups that masks of `size` distinguish, bool [n_groups, n_masks], and the group of each item."""
     distinct, group = np.ones((1, len(masks)), bool), np.zeros(size, np.int64)
     if size == 0:
         return distinct, group
@@ -351,7 +348,7 @@ _EDGES = re.compile(rf"{_EDGE}(/{_EDGE})+")
 
 
 def _levels(key: str, values: Sequence[str], form: str) -> list[tuple[str, Bool]]:
-    """The levels of a key in order: name, and which of `values` ("": none) have it."""
+    """The levels of a key in order: the name, and a mask of the `values` ("": none) at this level."""
     distinct = sorted(set(values) - {""})
     numeric = all(map(_is_number, distinct))
     if numeric:
@@ -404,7 +401,7 @@ def _quartiles(numbers: F64) -> list[tuple[str, Bool]]:
 
 
 def _one_two_five(numbers: F64) -> list[float]:
-    """0, 1, 2, 5, 10, 20, 50, ... and the one after the highest number."""
+    """0, 1, 2, 5, 10, 20, 50, ... up to the first one above the highest number."""
     edges = [0.0, *(step * 10.0**power for power in range(16) for step in (1, 2, 5))]
     return edges[: int(np.searchsorted(edges, np.nanmax(numbers), "right")) + 1]
 

@@ -1,20 +1,20 @@
-"""Pieces of runs as they were read, in the order of their files, become rows in an archive's codes; tallied and hashed.
+"""Encoding of pieces of runs, in the order of their files, into rows with the codes of an archive; tallies and hashes.
 
-The order of the input shows nowhere but under `compat = "mediaeval"`, and where `average_precision.ties` is
-"input" or `average_precision.duplicates` "first", rows keep their `position`: the number of the source in which they
-were read (a file, or a part of one, in order), then that of the row among the system's own there. However files are
-cut into parts, positions ascend in the same order. MediaEval's tool refuses a trial that a run has twice, where
-otherwise the best detection counts; so does this mode.
+The order of the input matters only under `compat = "mediaeval"`, and if `average_precision.ties` is "input" or
+`average_precision.duplicates` is "first". Then rows keep their `position`: the number of their source (a file, or a
+part of one, in order), then the number of the row among the rows of its system in that source. Positions ascend in the
+same order however files are cut into parts. MediaEval's tool refuses a trial that a run has twice, and so does its
+mode; otherwise the best detection counts.
 
-The content hash of a run is of what its rows say, and of the resources reported beside it, not of how they were
-written. Every row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes
-of 64 bits): so the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or
-formatted, and the hashes of parts add up. Rows count as they were read, with queries and documents that the evaluation
-does not know. It guards against accidents, not against an adversary.
+The content hash of a run covers the content of its rows and the resources reported beside it, not their format. Every
+row is hashed with the ids of its query and document, and the hashes are added modulo 2^128 (as two lanes of 64 bits).
+So the hash depends neither on the order of rows nor on how the input was cut, compressed, coded or formatted, and the
+hashes of parts add up. All rows count as read, including those with unknown queries and documents. The hash protects
+against accidents, not against an adversary.
 
 Where rows have positions, numbers depend on the order of the rows and on the sign of zeros, so both are hashed: the
-hashes are the coefficients of a polynomial. Its value for two parts follows from those for each, so this hash does not
-depend on how the input was cut either. A run read with positions is another content than the same run without.
+hashes are the coefficients of a polynomial. Its value for two parts follows from the values of each, so this hash does
+not depend on how the input was cut either. The same run has different hashes with and without positions.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ CONTENT_VERSION = 1
 _LANES = 2
 _MODULUS = 1 << 64
 _AT = 0x9E3779B97F4A7C15
-"""The point at which the polynomial of rows in order is evaluated: odd, so that no row's hash is lost."""
+"""The point at which the polynomial of rows in order is evaluated. It is odd, so that no hash of a row is lost."""
 
 
 class RowSum:
-    """The hashes of some rows, added up; those of rows with `positions` in order."""
+    """The sum of the hashes of some rows; with `positions`, it depends on their order."""
 
     def __init__(self, rows: int = 0, lanes: tuple[int, ...] = (0,) * _LANES, positions: bool = False) -> None:
         self.rows = rows
@@ -81,7 +81,7 @@ class RowSum:
         return RowSum(self.rows + other.rows, sums, positions)
 
     def digest(self, declared: tuple[float, float] | None, resources: Resources | None = None) -> str:
-        """32 hexadecimal digits: of these rows, of the score range that the run declares and what its system took."""
+        """The hash of the rows, the declared score range and the resources of the system, in 32 hexadecimal digits."""
         optional = (*(() if resources is None else (resources.to_json(),)), *(("positions",) if self.positions else ()))
         said = (CONTENT_VERSION, self.rows, self.lanes, declared, *optional)
         return xxhash.xxh3_128_hexdigest(repr(said).encode())
@@ -97,10 +97,10 @@ def _id_hashes(ids: tuple[str, ...], seed: int) -> NDArray[np.uint64]:
 
 
 def note_claims(claims: Mapping[str, Sequence[RunSource]], problems: Problems) -> None:
-    """Add a problem for each system that two files say they are of.
+    """Add a problem for each system that occurs in two files.
 
     `claims` are the sources in which rows of a system were found. Parts of one file belong together, and so do files
-    that the user gave the same name; two files that merely carry the same name could be two runs, or one run twice.
+    that the user gave the same name. Two files that only contain the same name could be two runs, or one run twice.
     """
     for system, sources in sorted(claims.items()):
         files = list(dict.fromkeys(source.file for source in sources))
@@ -119,9 +119,9 @@ _ROW_BITS = 40
 
 @dataclass(frozen=True, eq=False)
 class FileOrder:
-    """The sources of some runs, in the order of the files, and the codes that their rows are given.
+    """The sources of some runs, in the order of the files, and the codes for their rows.
 
-    `once`: no trial may be there twice.
+    `once`: no trial may occur twice.
     """
 
     sources: Sequence[RunSource]
@@ -138,9 +138,9 @@ class FileOrder:
             yield replace(piece, position=np.arange(begin, begin + len(piece)))
 
     def check_once(self, system: str, rows: Detections) -> None:
-        """Raises `InputError` for trials (query, document) that a system's rows, in canonical order, have twice.
+        """Raise `InputError` for trials (query, document) that occur twice in a system's rows, in canonical order.
 
-        Nothing is checked unless every trial must be there once.
+        Does nothing unless `once`.
         """
         if not self.once:
             return
@@ -158,7 +158,7 @@ class FileOrder:
         raise InputError(*problems, total=len(again))
 
     def place_of(self, system: str, position: int) -> tuple[str, int | None]:
-        """The file and, where that is known, the line of a system's row."""
+        """The file and, if known, the line of a system's row."""
         source = self.sources[position >> _ROW_BITS]
         return source.file, source.line_of(system, position & ((1 << _ROW_BITS) - 1))
 
@@ -176,13 +176,13 @@ class FileOrder:
 
 
 def counts(settings: EvaluationSettings) -> bool:
-    """Whether the order of a run's files does."""
+    """Whether the order of the files of a run counts."""
     ranking = settings.average_precision
     return settings.compat == "mediaeval" or ranking.ties == "input" or ranking.duplicates == "first"
 
 
 def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationSettings) -> FileOrder | None:
-    """The file order of some sources where it counts, else None."""
+    """The file order of some sources if it counts, otherwise None."""
     return FileOrder(sources, codes, settings.compat == "mediaeval") if counts(settings) else None
 
 
@@ -192,12 +192,12 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """The codes of ids: small, picklable, the same for every run of an archive."""
+    """The codes of ids: small, picklable, equal for every run of an archive."""
 
     query_ids: tuple[str, ...]
     document_ids: tuple[str, ...]
     n_evaluated: int
-    """The number of documents in the ECF, which are the first ones; the others only have words."""
+    """The number of documents in the ECF. They come first; the other documents only have words."""
     excerpts: Excerpts
 
     @classmethod
@@ -220,7 +220,7 @@ class Codes:
 
 @dataclass(frozen=True)
 class Sighting:
-    """In how many rows something occurs, and where first."""
+    """The number of rows in which something occurs, and the place of the first."""
 
     rows: int
     file: str
@@ -229,7 +229,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts over some pieces of one run. Tallies add up, the earlier piece on the left."""
+    """Counts over some pieces of one run. Tallies can be added, with the earlier piece on the left."""
 
     header: RunHeader
     files: tuple[str, ...]
@@ -239,7 +239,7 @@ class Tally:
     rounded: int = 0
     scores: tuple[float, float] = (np.inf, -np.inf)
     decisions: dict[bool, Sighting] = field(default_factory=dict)
-    """Rows as they were read, by whether they have a decision; the kind that occurs first comes first."""
+    """Rows as read, by whether they have a decision; the kind that occurs first comes first."""
     unknown_documents: dict[str, Sighting] = field(default_factory=dict)
     unknown_queries: dict[str, Sighting] = field(default_factory=dict)
 
@@ -263,7 +263,7 @@ class Tally:
         return self.read.digest(self.header.declared_scores, self.header.resources)
 
     def run(self) -> Run:
-        """The run, when everything has been added. A run without rows has the score range (0, 0)."""
+        """The run, after all pieces have been added. A run without rows has the score range (0, 0)."""
         return Run(
             system=self.header.system,
             rows=self.rows,
@@ -280,9 +280,9 @@ class Tally:
         )
 
     def note_faults(self, settings: EvaluationSettings, problems: Problems, *, judged: bool = False) -> None:
-        """Add a problem if only some rows have decisions, and for each unknown id that the settings call an error.
+        """Add a problem if only some rows have decisions, and one for each unknown id if the settings make it an error.
 
-        `judged`: the reference is a collection of judged documents, in which one that is missing cannot be outside.
+        `judged`: the reference is a collection of judged documents, so a missing document cannot count as outside.
         """
         if len(self.decisions) > 1:
             _note_mixed(self.decisions, problems)
@@ -300,9 +300,10 @@ class Tally:
 
 
 def encode_piece(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
-    """The rows of known queries in the archive's codes, all columns, in the order they came, and what was found.
+    """The rows of known queries in the archive's codes, with all columns, in the given order, and their tally.
 
-    Documents without excerpts and words get the code -1. Those without excerpts count as unknown, with words or not.
+    Documents without excerpts and words get the code -1. Documents without excerpts count as unknown even if they have
+    words.
     """
     query_code = _or_missing(map(codes.query.get, piece.queries), _UNKNOWN_QUERY)
     documents = (codes.document.get(name, judged=piece.judged) for name in piece.documents)
@@ -381,7 +382,7 @@ def _sightings(
     ids: Sequence[str],
     lines: Sequence[int | None],
 ) -> dict[str, Sighting]:
-    """The unknown ids (code < 0) that rows of `column` have."""
+    """The unknown ids (code < 0) in a column."""
     if not (code < 0).any():
         return {}
     rows = np.bincount(column, minlength=len(ids))
@@ -408,7 +409,7 @@ def _added(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_
 
 
 def _joined(earlier: RunHeader, later: RunHeader) -> RunHeader:
-    """Join the headers of two parts of a run: the hull of the declared ranges; of other attributes the earlier wins."""
+    """Join the headers of two parts of a run: the hull of declared ranges; for other attributes the earlier wins."""
     ranges = [header.declared_scores for header in (earlier, later) if header.declared_scores is not None]
     return RunHeader(
         system=earlier.system,

@@ -1,10 +1,10 @@
-"""Writing runs into an archive: each call makes one committed version, or leaves everything as it was.
+"""Writing runs into an archive: each call commits one version, or leaves everything unchanged.
 
-A run that one source has whole, and that fits into memory, is read, coded, sorted and written by one task. Larger ones
-take two phases, in memory that does not grow with the runs: rows are read, coded and spilled by bucket of their query;
-then each share of buckets is sorted and written. Free space of about 30 bytes per detection is needed for that beside
-the archive. A writer that stops at any moment leaves the version that was there; `archive.cleaning` removes the files
-it left.
+A run that is complete in one source and fits into memory is read, coded, sorted and written by one task. Larger runs
+take two phases, in memory that does not grow with the runs: rows are read, coded and spilled by the bucket of their
+query; then each share of buckets is sorted and written. This temporarily needs about 30 bytes of storage per detection
+in addition to the archive. A writer that stops at any moment leaves the previous version intact; `archive.cleaning`
+removes its files.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from swsdask.model.trials import Detections
 from swsdask.places.reading import Pipe, is_local, parted
 
 ROWS_PER_PART = 1_500_000
-"""About the least number of rows that a task reads of a file that is cut."""
+"""The approximate minimum number of rows that a task reads from a file that is cut into parts."""
 
 _PARTS_PER_WORKER = 4
-"""About the number of parts of all files for each worker: enough that none waits long for the last."""
+"""The approximate number of parts per worker, large enough that no worker waits long for the last one."""
 
 
 def begin(
@@ -64,9 +64,9 @@ def begin(
     keep: Layers | None = None,
     change_settings: bool = False,
 ) -> Change[EvaluationManifest, StoredRun]:
-    """Begin a change of the archive that is there, or of a new one of `tables`, of which nothing is written yet.
+    """Begin a change of an existing archive, or of a new one with `tables`. Nothing is written yet.
 
-    Raises `ArchiveError` as `archive.change.Change`, and if the archive has other buckets than the layout.
+    Raises `ArchiveError` as `archive.change.Change`, and if the archive has another number of buckets than the layout.
     """
     blank, made_of = None, {}
     if tables is not None:
@@ -114,7 +114,7 @@ def _add_documents(
     executor: Executor,
     done: Callable[[str], None],
 ) -> None:
-    """Add the documents of runs to the collection that was judged; those that are there keep their places."""
+    """Add the documents of runs to the collection of judged documents. Existing documents keep their codes."""
     new = change.made_of is not None
     documents = _documents(change)
     known = document_ids(documents)
@@ -156,16 +156,17 @@ def write_runs(
     known: KnownSources | None = None,
     unread: Sequence[RunSource] = (),
 ) -> StoredArchive:
-    """Write the runs of some sources into an archive, made of `tables` if there is none; open it as it then is.
+    """Write the runs of some sources into an archive, created from `tables` if it does not exist, and open the result.
 
-    Without `tables` the archive must be there; with them it must be theirs. A run that is there already with the same
-    content is left as it is; another one of the same name is replaced only if `replace`. A new archive keeps the layers
-    `keep` of the settings; one that is there must keep settings that are equal, or takes these if `change_settings`.
-    `progress` is called with what has been done. `unread` are files that the archive knows, of which it has all runs;
-    what is read becomes `known` too. For several workers large files are read in parts.
+    Without `tables` the archive must exist; with them, its tables must be equal to these. A run that the archive
+    already has, with the same content, is left as it is; one with the same name but different content is replaced only
+    if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must keep equal settings, or
+    gets these if `change_settings`. `progress` is called with what has been done. `unread` are known files, of which
+    the archive has all runs; files that are read become `known` too. For several workers, large files are read in
+    parts.
 
-    Raises `InputError` with everything that is wrong with the sources, and with unknown queries and documents where the
-    settings call them an error; `ArchiveError` if the archive or the storage does not admit the change.
+    Raises `InputError` with every problem of the sources, and with unknown queries and documents if the settings make
+    them errors; `ArchiveError` if the archive or the storage does not allow the change.
     """
     layout = layout or Layout()
     executor = executor or SerialExecutor()
@@ -228,9 +229,9 @@ def write_runs(
 
 
 def divided(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
-    """The sources, in order, for several workers in parts that can be read at the same time.
+    """The sources, in order; for several workers, cut into parts that can be read at the same time.
 
-    A source is cut of which one worker would have to read much more than its share.
+    A source is cut if it is much larger than the share of one worker.
     """
     if workers < 2:
         return list(sources)
@@ -242,7 +243,7 @@ def divided(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
 def _claims(
     unread: Sequence[RunSource], known: KnownSources | None, change: Change[EvaluationManifest, StoredRun]
 ) -> dict[str, list[RunSource]]:
-    """The files that are not read, by system. Raises `ArchiveError` if the archive lost one of their runs meanwhile."""
+    """The unread files by system. Raises `ArchiveError` if the archive lost one of their runs meanwhile."""
     claims: dict[str, list[RunSource]] = {}
     for run in unread:
         for system, content in ({} if known is None else known.systems(run)).items():
@@ -255,7 +256,7 @@ def _claims(
 
 
 def _inputs(sources: Sequence[RunSource]) -> Iterator[str]:
-    """The files that workers are to read; of a folder in a store only one, for each is a request."""
+    """The files that workers must be able to read; one for each folder in a store, as checking each takes a request."""
     folders: set[str] = set()
     for file in dict.fromkeys(source.file for source in sources if not source.in_memory):
         folder = file if is_local(file) else parted(file)[0]
@@ -283,7 +284,7 @@ def _numbered(sources: Sequence[RunSource]) -> list[Numbered]:
 
 @dataclass
 class Stored:
-    """Rows of one run on the storage: spilled, or in fragments already, and what was found in them."""
+    """Rows of one run on the storage, spilled or already in fragments, and their tally."""
 
     tally: Tally
     files: tuple[SpillFile, ...] = ()
@@ -303,10 +304,10 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """The reading of sources: coded by `codes`, then spilled by bucket, or written where they are whole and small.
+    """Reads sources: rows are coded by `codes`, then spilled by bucket; complete small runs are written at once.
 
-    Runs that are `there` already with the same content are not written. Where the file order counts, rows get
-    positions.
+    Runs that the archive already has (`there`), with the same content, are not written. If the file order counts, rows
+    get positions.
     """
 
     writer: FragmentWriter
@@ -338,7 +339,7 @@ class Reader:
         return Read(runs, problems)
 
     def _write_small(self, waiting: dict[str, list[Detections]], runs: dict[str, Stored]) -> None:
-        """Write the runs of which nothing was spilled, and which fit into one fragment."""
+        """Write the runs that were not spilled and that fit into one fragment."""
         for system in [system for system in waiting if not runs[system].files]:
             run = runs[system]
             if run.tally.rows <= self.writer.layout.rows_per_fragment:
@@ -386,7 +387,7 @@ def _checked(
     settings: EvaluationSettings,
     claims: dict[str, list[RunSource]],
 ) -> dict[str, Stored]:
-    """All runs, by system in order. Raises `InputError` with everything that is wrong, also beside earlier `claims`."""
+    """All runs, sorted by system. Raises `InputError` with every problem, including conflicts with earlier `claims`."""
     problems = Problems()
     runs: dict[str, Stored] = {}
     for source, found in zip(sources, read, strict=True):
@@ -416,13 +417,13 @@ def ingest(
     known: KnownSources | None = None,
     unread: Sequence[RunSource] = (),
 ) -> StoredArchive:
-    """Write a reference and runs into the archive at a URL, made if there is none; see `archive.ingest.write_runs`.
+    """Write a reference and runs into the archive at a URL, created if it does not exist; see `write_runs`.
 
-    A reference that is `known` is not read. Where another writer let the collection of judged documents grow meanwhile,
+    A reference that is `known` is not read. If another writer let the collection of judged documents grow meanwhile,
     the runs are written again.
 
-    Raises `InputError` with everything that is wrong with the files, `ArchiveError` if the archive or the storage does
-    not admit the change. In either case the archive is as it was.
+    Raises `InputError` with every problem of the files, `ArchiveError` if the archive or the storage does not allow the
+    change. In both cases the archive is unchanged.
     """
     storage = Storage(url)
     is_known = known is not None and reference_files is not None and known.has_reference(reference_files)

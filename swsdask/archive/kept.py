@@ -3,25 +3,25 @@
     kept/VERSION/CONTENT/NAME-KEY-HASH.arrow
     kept/sources.json
 
-VERSION is a digest of the sources that decide what is computed, and of the software beneath them (`source_digest`);
-CONTENT the content hash of the run; KEY the hash of all else that the file depends on (`digest_of`); HASH that of the
-file's bytes, an Arrow file of one row. So what is equal has equal names, writers cannot conflict, and a file that is
-damaged or was cut off is known by its name: it is computed again, and written again.
+VERSION is a digest of the source code that determines what is computed, and of the versions of the software that it
+uses (`source_digest`). CONTENT is the content hash of the run, KEY the hash of everything else that the file depends on
+(`digest_of`), and HASH the hash of its bytes, an Arrow file of one row. So equal content has equal names, writers
+cannot conflict, and the name of a damaged or truncated file does not match: it is computed and written again.
 
 Merged statistics and the results of systems (`scoring.result_tables`) are kept.
 
 A statistic depends on the rows of a run, the reference, and what it was prepared with. The rules of a reference
-(`model.trials.RULES`) shape only the statistics that follow them; everything else in a reference shapes all. Only
+(`model.trials.RULES`) affect only the statistics that follow them; the rest of a reference affects all. Only
 statistics of this package are kept: the version of others is unknown.
 
-sources.json is about the files that the archive was made from: those that did not change are not read again. For each
-file that was ingested it has the stamp (`places.reading`), of the resources beside it too, and which systems of which
-content the file had; for each reference its stamps and its inputs. A file is known if its stamp is the same, the
-archive still has its systems with that content, and whatever else decides what is stored is the same: how the file is
-named and encoded, the settings that shape rows or refuse them, and the sources of the readers. It is no part of a
-version, for it says nothing of the archive: a file that was only copied or touched needs a new stamp and no new
-version. Of a file that a night refuses once more it has the problems, which hold as long as the file, the reference and
-the settings are the same. What is damaged or not there is read again.
+sources.json describes the files that the archive was made from, so that unchanged files are not read again. For each
+ingested file it has the stamps of the file and of the resources beside it (`places.reading`), and the systems in the
+file with their contents; for each reference, its stamps and its inputs. A file is known if its stamp is the same, the
+archive still has its systems with that content, and everything else that determines what is stored is the same: the
+name and encoding of the file, the settings that affect or refuse rows, and the source code of the readers. It is not
+part of a version, because it does not describe the archive: a file that was only copied or touched needs a new stamp
+but no new version. For a file that a night refused, it has the problems, which hold as long as the file, the reference
+and the settings are the same. If it is damaged or missing, the files are read again.
 """
 
 from __future__ import annotations
@@ -68,26 +68,26 @@ SOURCES = f"{KEPT}/sources.json"
 """The file of the known sources."""
 
 MOST = 100_000
-"""The number of files that are remembered: the latest."""
+"""The number of files that are remembered, the latest ones."""
 
 _HASH = "hash"
 _ABSENT = "none"
 _ENDING = ".arrow"
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
-"""A file is so small that other threads cost more than they save, and workers have cores of their own to share."""
+"""Files are so small that more threads cost more than they save."""
 
 
 @dataclass
 class CacheCounts:
-    """The numbers of results that were read and that had to be computed, and why none can be kept, if so."""
+    """The numbers of results that were read and that were computed, and the reason if none can be kept."""
 
     used: int = 0
     made: int = 0
     fault: str | None = None
 
     def add(self, other: CacheCounts) -> None:
-        """Count what another process took and made."""
+        """Add the counts of another process."""
         self.used += other.used
         self.made += other.made
         self.fault = self.fault or other.fault
@@ -95,14 +95,14 @@ class CacheCounts:
 
 @dataclass(eq=False)
 class _List:
-    """The files in a folder, as they were when they were needed first, and those that were added since."""
+    """The files in a folder: those listed on first use, and those added since."""
 
     storage: Storage
     folder: str
 
     @cached_property
     def times(self) -> dict[str, float]:
-        """The time of the last change of each."""
+        """The modification time of each file."""
         return self.storage.modified(self.folder)
 
     @cached_property
@@ -115,7 +115,7 @@ class _List:
         return found
 
     def beside(self, place: str) -> dict[str, str]:
-        """The files of the run of one, by their names without the hash."""
+        """The files of the same run as one file, by their names without the hash."""
         return self._by_run.setdefault(_folder(place), {})
 
 
@@ -123,8 +123,8 @@ class _List:
 class KeptFiles:
     """The kept files of one version.
 
-    `most` of one name are kept of a run, None for any number: the oldest are removed. They are listed once, for all
-    copies in a process: a task has a copy.
+    At most `most` files of one name are kept for a run (None: any number); the oldest are removed. The folder is listed
+    once for all copies in a process; each task has a copy.
     """
 
     storage: Storage
@@ -144,7 +144,7 @@ class KeptFiles:
         return files
 
     def place(self, run: StoredRun, name: str, key: object) -> str:
-        """The name, without the hash, of what depends on the rows of a run and on a key."""
+        """The name, without the hash, of a file that depends on the rows of a run and on a key."""
         system = run.run.system
         if system not in self._row_hashes:
             self._row_hashes[system] = digest_of((run.run.scores, tuple(each.file.hash for each in run.fragments)))
@@ -155,7 +155,7 @@ class KeptFiles:
         return place in self._list.beside(place)
 
     def read(self, places: Iterable[str]) -> dict[str, pa.RecordBatch]:
-        """The rows at those of some places that have one."""
+        """The rows of the places that have a file."""
         wanted = {name: place for place in places if (name := self._list.beside(place).get(place)) is not None}
         found = {}
         for name, content in self.storage.read_all(wanted).items():
@@ -165,7 +165,7 @@ class KeptFiles:
         return found
 
     def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:
-        """Keep rows at their places. An archive that cannot be written stays as it is: see `CacheCounts.fault`."""
+        """Write rows to their places. An archive that cannot be written stays unchanged: see `CacheCounts.fault`."""
         contents = {place: _file(row) for place, row in rows.items()}
         names = {place: f"{place}{_hashed(content)}" for place, content in contents.items()}
         if self.tally.fault is None:
@@ -180,7 +180,7 @@ class KeptFiles:
                 self.tally.fault = str(error)
 
     def _too_many(self, place: str, there: Mapping[str, str], most: int) -> list[str]:
-        """The places of the oldest files there of the name of one, as many as are more than `most`; never this one."""
+        """The places of the oldest files with the same name, as many as exceed `most`, without `place` itself."""
         series = f"{place.rpartition('-')[0]}-"
         others = [other for other in there if other != place and other.startswith(series)]
         surplus = max(len(others) + 1 - most, 0)
@@ -193,12 +193,12 @@ def _hashed(content: bytes | pa.Buffer) -> str:
 
 
 def kept_files(storage: Storage) -> list[str]:
-    """The names of all files that an archive keeps, also of other releases, but for unfinished ones."""
+    """The names of all finished files that an archive keeps, including those of other releases."""
     return [name for name in storage.modified(KEPT) if name == SOURCES or name.endswith(_ENDING)]
 
 
 def kept_fault(name: str, content: bytes | pa.Buffer) -> str | None:
-    """Say that the content of a kept file is not what was written; None if it is."""
+    """Return the fault of a kept file whose content is not what was written; None if there is none."""
     try:
         if (_records(bytes(content)) is not None) if name == SOURCES else name.endswith(_hashed(content)):
             return None
@@ -212,12 +212,12 @@ def _folder(name: str) -> str:
 
 
 def can_keep(archive: object) -> bool:
-    """Whether an archive can keep anything: not in memory, nor read unverified, for damage would be kept."""
+    """Whether an archive can keep results. It cannot in memory, nor if read unverified, as damage would be kept."""
     return isinstance(archive, StoredArchive) and archive.verification == "on"
 
 
 def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a file is one that this release keeps, of a run with one of these content hashes or of all."""
+    """Return whether a file is kept by this release, for a run with one of these content hashes or for all runs."""
     runs = list(contents)
     folders = {f"{KEPT}/{source_digest(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
     return lambda name: name == SOURCES or (name.endswith(_ENDING) and _folder(name) in folders)
@@ -225,7 +225,7 @@ def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
 
 @cache
 def source_digest(packages: tuple[str, ...]) -> str:
-    """A digest of the sources in some packages, and of the versions of the software beneath them."""
+    """A digest of the source code in some packages, and of the versions of the software that it uses."""
     versions = np.__version__, pa.__version__, metadata.version("numba")
     beneath = (platform.python_version(), platform.machine(), *versions)
     state = xxhash.xxh3_64(" ".join(beneath).encode())
@@ -237,7 +237,7 @@ def source_digest(packages: tuple[str, ...]) -> str:
 
 
 def digest_of(value: object) -> str:
-    """The hash of arrays, texts, numbers, and of what is made of them: equal for equal values and types."""
+    """The hash of arrays, texts, numbers and collections of them: equal for equal values and types."""
     state = xxhash.xxh3_128()
     _update(state, value)
     return state.hexdigest()
@@ -290,7 +290,7 @@ class KeptStatistics:
         return kept
 
     def read(self, prepared: Mapping[str, ByStatistic]) -> dict[str, dict[type[Statistic], object]]:
-        """The statistics that are kept, of those that are prepared for some systems."""
+        """The kept ones among the statistics that are prepared for some systems."""
         wanted = {place: (system, kind) for system, kind, place in self._places(prepared)}
         found: dict[str, dict[type[Statistic], object]] = {system: {} for system in prepared}
         for place, row in self.files.read(wanted).items():
@@ -302,12 +302,12 @@ class KeptStatistics:
         return found
 
     def write(self, prepared: Mapping[str, ByStatistic], found: Mapping[str, ByStatistic]) -> None:
-        """Keep what was found of what was prepared."""
+        """Keep the statistics `found`, which were prepared as `prepared`."""
         places = ((system, kind, place) for system, kind, place in self._places(prepared) if kind in found[system])
         self.files.write({place: to_arrow(found[system][kind]) for system, kind, place in places})
 
     def _places(self, prepared: Mapping[str, ByStatistic]) -> Iterator[tuple[str, type[Statistic], str]]:
-        """Every statistic that may be kept: its system, its type, and its place."""
+        """Yield the system, type and place of every statistic that may be kept."""
         for system, of in prepared.items():
             for kind, given in of.items():
                 if kind.__module__.startswith(_OURS):
@@ -327,13 +327,13 @@ class KnownSources:
     Parameters
     ----------
     storage : Storage
-        The archive's.
+        The storage of the archive.
     settings, encoding : EvaluationSettings, Encoding
-        Those by which files are read now.
+        The settings and the encoding with which files are read now.
     contents, inputs : dict of str to str
-        The content of each system, and the inputs, that the archive has.
+        The content of each system, and the inputs, of the archive.
     records : dict of str to dict
-        What was found in each file, by what the file is called.
+        The record of each file, by the name of the file.
     """
 
     storage: Storage
@@ -347,7 +347,7 @@ class KnownSources:
     _grows: str | None = None
 
     def systems(self, run: RunSource) -> dict[str, str]:
-        """The systems of a file that need not be read, with their contents; none of one that must be."""
+        """The systems of a file that need not be read, with their contents; empty for a file that must be read."""
         self.look([run])
         found: dict[str, str] = self._record(self._name(run.file, run.system)).get("systems", {})
         return found if found.items() <= self.contents.items() else {}
@@ -362,7 +362,7 @@ class KnownSources:
         return unknown, unread
 
     def look(self, runs: Iterable[RunSource]) -> None:
-        """Take the stamps of files that were not looked at before, all at once."""
+        """Get the stamps of files that do not have one yet, all at once."""
         files = {name: run.file for run in runs if (name := self._name(run.file, run.system)) not in self._stamps}
         places = {name: [*(parts_of(file) or [file]), *resource_places(file)] for name, file in files.items()}
         stamps = _stamps(place for each in places.values() for place in each)
@@ -373,7 +373,7 @@ class KnownSources:
         return [run.file for run in self.parted([RunFile(file) for file in files])[1]]
 
     def has_reference(self, files: ReferenceFiles | JudgedFiles | ReferenceTables) -> bool:
-        """Whether the archive was made of these files, and they did not change; not of tables in memory."""
+        """Whether the archive was made of these files and they did not change. False for tables in memory."""
         places = [place for place in vars(files).values() if isinstance(place, str)]
         if not places:
             return False
@@ -383,13 +383,13 @@ class KnownSources:
         return bool(self.inputs) and self._record(self._reference).get("inputs") == self._lasting(self.inputs)
 
     def _lasting(self, inputs: Mapping[str, str]) -> dict[str, str]:
-        """The inputs without the one that grows."""
+        """The inputs without the growing one."""
         return {role: content for role, content in inputs.items() if role != self._grows}
 
     def remember(self, read: Mapping[tuple[str, str | None], dict[str, str]], inputs: dict[str, str]) -> None:
         """Keep the contents of the systems of each file, under its given name, and the inputs of the reference.
 
-        Nothing is kept where the archive cannot be written.
+        Nothing is kept if the archive cannot be written.
         """
         found: dict[str, dict[str, object]] = {
             self._name(*file): {"systems": systems} for file, systems in read.items()
@@ -399,13 +399,13 @@ class KnownSources:
         self._keep(found)
 
     def refused(self, run: RunSource) -> tuple[str, ...]:
-        """The problems of a file that were remembered, if neither it nor what it was refused for has changed."""
+        """The remembered problems of a file, if the file, the reference and the settings have not changed."""
         self.look([run])
         there = self._record(self._name(run.file, run.system))
         return tuple(there["refused"]) if there.get("checked_by") == self._checked_by else ()
 
     def remember_refused(self, problems: Mapping[RunSource, Sequence[str]]) -> None:
-        """Keep the problems of files that were refused. Nothing is kept where the archive cannot be written."""
+        """Keep the problems of files that were refused. Nothing is kept if the archive cannot be written."""
         self._keep(
             {
                 self._name(run.file, run.system): {"refused": [*own], "checked_by": self._checked_by}
@@ -428,7 +428,7 @@ class KnownSources:
 
     @cached_property
     def _checked_by(self) -> str:
-        """The hash of the reference and the settings that files are checked by."""
+        """The hash of the reference and the settings that files are checked against."""
         return digest_of((self.inputs, self.settings.model_dump()))
 
     def _record(self, name: str) -> dict[str, Any]:
@@ -437,15 +437,15 @@ class KnownSources:
         return record if record.get("stamp") == self._stamps[name] else {}
 
     def _name(self, file: str, *named: str | None) -> str:
-        """Return the name of a file in the records, by its place and its name, or others.
+        """Return the name of a file in the records, from its place and its given name or names.
 
-        A URL itself, which may have secrets, is not kept.
+        The URL itself is not stored, because it may contain secrets.
         """
         return xxhash.xxh3_128_hexdigest(repr((self._read_as, _absolute(file), named)).encode())
 
     @cached_property
     def _read_as(self) -> str:
-        """The hash of all else that decides what is stored of a file."""
+        """The hash of everything else that determines what is stored of a file."""
         settings = self.settings
         shaped = (settings.compat, counts(settings), settings.unknown_queries, settings.unknown_documents)
         return digest_of((source_digest(OF_READING), shaped, repr(self.encoding)))
@@ -454,7 +454,7 @@ class KnownSources:
 def known_sources(
     storage: Storage, settings: EvaluationSettings, encoding: Encoding, *, rehash: bool = False
 ) -> KnownSources:
-    """Return the known sources of the newest version; none if there is no version, or if all is to be read anew."""
+    """Return the known sources of the newest version; none without a version, or if all files are to be read anew."""
     manifest = None if rehash else latest(storage, EvaluationManifest)[0]
     if manifest is None:
         return KnownSources(storage, settings, encoding)
@@ -473,14 +473,14 @@ def _read(storage: Storage) -> dict[str, dict[str, object]]:
 
 
 def _records(content: bytes) -> dict[str, dict[str, object]] | None:
-    """Return the records of a file `SOURCES`; None if its hash differs. Raises what is `_UNREADABLE`."""
+    """Return the records of a file `SOURCES`; None if its hash differs. Raises errors that are `_UNREADABLE`."""
     said = json.loads(content)
     records: dict[str, dict[str, object]] = said["sources"]
     return records if own_hash(records) == said[_HASH] else None
 
 
 def _stamps(places: Iterable[str]) -> dict[str, str]:
-    """The stamps of files; none of pipes, nor where a storage cannot be listed: reading says why."""
+    """The stamps of files. Pipes have none, nor have files of a storage that cannot be listed: reading says why."""
     try:
         return stamps_of(place for place in places if not isinstance(place, Pipe))
     except InputError:

@@ -1,4 +1,4 @@
-"""Files of an archive in a folder of this machine: regular files only, written so that they outlast a power cut."""
+"""Files of an archive in a local folder: only regular files, written so that they survive a power cut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from swsdask.places.writing import sync
 _NOT_REGULAR = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO, errno.EISDIR)
 
 PART = ".part"
-"""The ending of a file that is being written beside its place."""
+"""The ending of an unfinished file, which is written beside its final place."""
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def open_regular(root: str, name: str) -> Iterator[OpenFile]:
     root : str
         The folder of the archive, which may itself be a link.
     name : str
-        The path of the file relative to `root`, with slashes. Neither it nor a folder on the way may be a link.
+        The path of the file relative to `root`, with slashes. No part of it may be a link.
 
     Yields
     ------
@@ -56,8 +56,8 @@ def open_regular(root: str, name: str) -> Iterator[OpenFile]:
 class OpenFile:
     """An open file, whose parts are read into memory.
 
-    It is not mapped: a mapped file that is cut short meanwhile ends the process (SIGBUS), and one that is written over
-    has other bytes when they are used than when they were verified.
+    The file is not memory-mapped. If a mapped file is truncated meanwhile, the process ends (SIGBUS); if it is
+    overwritten, the bytes that are used differ from those that were verified.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -65,7 +65,7 @@ class OpenFile:
         self.size = os.fstat(descriptor).st_size
 
     def fetch(self, parts: Iterable[tuple[int, int]]) -> None:
-        """Nothing: parts are read when they are requested."""
+        """Do nothing: parts are read when they are requested."""
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         """The bytes from an offset on, fewer at the end of the file."""
@@ -84,7 +84,7 @@ def _descriptor(root: str, name: str) -> int:
             inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
             os.close(place)
             place = inner
-        # A pipe without a writer would keep a blocking open waiting for ever.
+        # A blocking open of a pipe without a writer would wait forever.
         descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
     except ValueError as error:
         raise ArchiveError(f"{root}: not a file name: {name!r}: {error}.") from None
@@ -117,7 +117,7 @@ def write_whole(path: str, content: pa.Buffer | bytes) -> None:
                 file.write(content)
             return
         except FileNotFoundError:
-            continue  # An empty folder may be removed by `archive.cleaning` before its first file is there.
+            continue  # `archive.cleaning` may remove a new folder while it is still empty.
     raise FileNotFoundError(path)
 
 
@@ -126,7 +126,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 def link_new(path: str, content: bytes) -> bool:
-    """Write a file beside its place and link it there, which fails if the name is taken; whether it was written."""
+    """Write a temporary file and link it to its name, which fails if the name is taken. Return whether it succeeded."""
     aside = _aside(path)
     try:
         write_whole(str(aside), content)
@@ -141,16 +141,16 @@ def link_new(path: str, content: bytes) -> bool:
             f"{path}: this file system cannot create a file only if it does not exist: {error}."
         ) from None
     finally:
-        with suppress(OSError):  # The file may be there by its name already; `archive.cleaning` removes this one.
+        with suppress(OSError):  # The file may already have its name; `archive.cleaning` removes this one.
             aside.unlink()
     sync(os.path.dirname(path))
     return True
 
 
 def replace(path: str, content: pa.Buffer | bytes, *, lasting: bool = True) -> None:
-    """Write a file beside its place and move it there, in one step, over whatever is there.
+    """Write a temporary file and rename it to its name in one step, replacing any existing file.
 
-    What is not `lasting` may be cut off by a power cut.
+    If not `lasting`, a power cut may truncate the file.
     """
     aside = _aside(path)
     try:
@@ -161,7 +161,7 @@ def replace(path: str, content: pa.Buffer | bytes, *, lasting: bool = True) -> N
             shutil.rmtree(path)
         os.replace(aside, path)
     finally:
-        with suppress(OSError):  # The file may be in its place already.
+        with suppress(OSError):  # The file may have been renamed already.
             aside.unlink()
     if not lasting:
         return
@@ -177,7 +177,7 @@ def _aside(path: str) -> Path:
 
 
 def names(folder: str) -> list[str]:
-    """The names of everything in a folder, whatever it is; none if there is no such folder."""
+    """The names of everything in a folder; none if there is no such folder."""
     try:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -193,9 +193,9 @@ def remove(path: str) -> None:
 
 
 def modified(root: str, below: str) -> Iterator[tuple[str, float]]:
-    """Yield the files of a folder `below` the root by their paths from there, with the times of their last change.
+    """Yield the paths, relative to the root, and the modification times of the files in a folder `below` the root.
 
-    Links are not followed. Raises `OSError` for a folder that cannot be listed, but not for one that is not there.
+    Links are not followed. Raises `OSError` for a folder that cannot be listed, but not for a missing one.
     """
 
     def report(error: OSError) -> None:

@@ -1,4 +1,4 @@
-"""An archive in memory, for scoring from files without storing them; and reading of the official files."""
+"""An archive in memory, for scoring files without storing them, and reading of references."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from swsdask.model.trials import Detections
 
 @dataclass(frozen=True, eq=False)
 class MemoryCell:
-    """Some rows of a run that are in memory."""
+    """Some rows of a run in memory."""
 
     system: str
     source: str
@@ -49,7 +49,7 @@ class MemoryCell:
         return (self.rows,)
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:  # noqa: ARG002
-        """The named columns, `query` and `score`, which were checked when they were taken into memory."""
+        """The named columns, `query` and `score`. They were checked when they were read into memory."""
         wanted = Detections(**{name: getattr(self.detections, name) for name in {"query", "score", *columns}})
         return wanted if self.detections.position is None else without_signed_zeros(wanted)
 
@@ -59,7 +59,7 @@ class MemoryCell:
 
 @dataclass(frozen=True, eq=False)
 class MemoryArchive:
-    """Implements `archive.protocols.Archive`. `detections` are every run's rows, all columns, in canonical order."""
+    """Implements `archive.protocols.Archive`. `detections` has all rows and columns of each run in canonical order."""
 
     tables: ReferenceTables
     runs: tuple[Run, ...]
@@ -107,7 +107,7 @@ class MemoryArchive:
         return find_occurrences(self.words, self.queries, rule)
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[MemoryCell]:
-        """The run in about equal cells."""
+        """The run in cells of about equal size."""
         if system not in self.detections:
             raise ArchiveError(f"no run of {system!r} here; there are: {choices(sorted(self.detections), system)}.")
         rows = self.detections[system]
@@ -117,8 +117,9 @@ class MemoryArchive:
 
 
 class RunsInMemory:
-    """Runs in an archive's codes, read source after source. Any order of the sources gives the same archive, but where
-    the order in files counts (`archive.encode`). Picklable.
+    """Runs in the codes of an archive, read source after source. Picklable.
+
+    The order of the sources does not matter, unless the order in files counts (`archive.encode`).
     """
 
     def __init__(self, tables: ReferenceTables, settings: EvaluationSettings) -> None:
@@ -133,8 +134,8 @@ class RunsInMemory:
     def add(self, sources: Iterable[RunSource]) -> None:
         """Add the rows of some sources, or none of them.
 
-        Raises `InputError` with everything that is wrong with the sources, with unknown queries and documents where the
-        settings call them an error, and with systems that two of the sources claim.
+        Raises `InputError` with every problem of the sources, with unknown queries and documents if the settings make
+        them errors, and with systems that are in two of the sources.
         """
         problems = Problems()
         rows: dict[str, list[Detections]] = {}
@@ -166,7 +167,7 @@ class RunsInMemory:
     def archive(self) -> MemoryArchive:
         """The archive of the rows that were added.
 
-        Raises `InputError` for trials that are there twice under `compat = "mediaeval"`.
+        Raises `InputError` for trials that occur twice under `compat = "mediaeval"`.
         """
         for system in sorted(self._rows):
             ordered = in_order(concatenated(self._rows.pop(system)))
@@ -182,7 +183,7 @@ class RunsInMemory:
 def read_into_memory(
     tables: ReferenceTables, sources: Sequence[RunSource], settings: EvaluationSettings
 ) -> MemoryArchive:
-    """An archive of an evaluation and the runs of some sources. Raises what `RunsInMemory` raises."""
+    """An archive of an evaluation and the runs of some sources. Raises as `RunsInMemory`."""
     runs = RunsInMemory(tables, settings)
     runs.add(sources)
     return runs.archive()
@@ -192,9 +193,9 @@ __all__ = ["JudgedFiles", "ReferenceFiles", "read_reference"]
 
 
 def read_reference(files: ReferenceFiles | JudgedFiles | ReferenceTables) -> ReferenceTables:
-    """The tables of official files, of tables, or of judgments; tables that were read already as they are.
+    """The reference tables from official files, from tables or from judgments; given reference tables unchanged.
 
-    Raises `InputError` with everything wrong with files.
+    Raises `InputError` with every problem of the files.
     """
     if isinstance(files, ReferenceTables):
         return files
@@ -217,7 +218,7 @@ def read_reference(files: ReferenceFiles | JudgedFiles | ReferenceTables) -> Ref
 def reference_of_tables(
     documents: Table | str, occurrences: Table | str, queries: Table | Iterable[str] | str | None
 ) -> ReferenceTables:
-    """The tables of a reference in tables, in files or in memory. Raises `InputError` with everything wrong with it."""
+    """The reference tables from tables in files or in memory. Raises `InputError` with every problem of them."""
     problems = Problems()
     with noted(problems):
         excerpts = read_documents(documents, problems)
@@ -228,10 +229,9 @@ def reference_of_tables(
 
 
 def search_transcript(url: str, queries: pa.Table, rule: FindRule) -> pa.Table:
-    """The queries in the words of a CTM with scores, as the table of a run (`find_detections`).
+    """Search the words of a CTM with scores for queries; return the table of a run (`find_detections`).
 
-    The text of a query is its id where no query has a text. Raises `InputError` with everything that is wrong with the
-    CTM.
+    If no query has a text, the ids are the texts. Raises `InputError` with every problem of the CTM.
     """
     texts = texts_of(queries)
     texts = texts if any(texts) else queries["query"].to_pylist()
@@ -248,7 +248,7 @@ def search_transcript(url: str, queries: pa.Table, rule: FindRule) -> pa.Table:
 
 
 def _words_of(piece: RunPiece) -> pa.Table:
-    """The rows of a CTM as words, which nobody speaks."""
+    """The rows of a CTM as words without a speaker."""
     columns = {
         "document": pa.array(piece.documents, pa.string()).take(pa.array(piece.document)),
         "channel": piece.channel,

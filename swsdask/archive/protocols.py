@@ -1,6 +1,6 @@
-"""The protocols of archives, on storage or in memory; and whether the settings allow their runs.
+"""The protocols of archives, on storage or in memory, and checks of their runs against the settings.
 
-An archive may have been made under other settings than it is scored with: what its ingest kept or dropped is judged
+An archive may be scored with other settings than it was made with, so what its ingest kept or dropped is checked
 again.
 """
 
@@ -23,7 +23,7 @@ from swsdask.model.units import whole_ticks
 
 Finder = Literal["own", "kwseval", "stdeval", "mediaeval"]
 COUNT_REPEATED = ("kwseval", "stdeval")
-"""The finders to which a repeated record is one more word."""
+"""The finders that count a repeated record as one more word."""
 
 
 class FindRule(NamedTuple):
@@ -45,9 +45,9 @@ class Run:
     """One system's run in an archive.
 
     `content` is the hash of what was read (see `archive.encode`), `rows` counts the rows of known queries, `scores` is
-    their range. Of these, `outside` do not lie inside an excerpt, those in `unknown_documents` (rows by document id)
-    among them. `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer than a tick.
-    `resources` are what the system took, where that is reported.
+    their range. `outside` counts the rows that do not lie inside an excerpt, including those in `unknown_documents`
+    (rows by document id). `unknown_queries` counts the rows that were dropped, by query id; `rounded` the times finer
+    than a tick. `resources` are the resources of the system, if they are reported.
     """
 
     system: str
@@ -65,15 +65,15 @@ class Run:
 
     @property
     def reported(self) -> Resources | None:
-        """The resources that the system reports: its `resources`, else the times that its list of detections gives."""
+        """The reported resources of the system: its `resources`, otherwise the times in its list of detections."""
         return self.resources or times_of_list(self.attributes)
 
 
 def check_runs(archive: Archive, runs: Sequence[Run], settings: EvaluationSettings) -> dict[str, tuple[Note, ...]]:
-    """Notes on runs of an archive that belong beside their numbers: what is dropped, rounded, or counted unusually.
+    """Notes on runs to show with their numbers: what is dropped, rounded, or counted in an unusual way.
 
     Raises `InputError` with every run that has unknown queries, unknown documents or detections outside the evaluated
-    excerpts where the settings call these errors.
+    excerpts, if these are errors according to the settings.
     """
     problems = Problems()
     notes: dict[str, tuple[Note, ...]] = {}
@@ -88,7 +88,7 @@ def check_runs(archive: Archive, runs: Sequence[Run], settings: EvaluationSettin
 
 
 def check_reference(words: pa.Table, segments: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
-    """Sentences about the words and segments of the reference that belong beside the numbers."""
+    """Notes on the words and segments of the reference, to show with the numbers."""
     said = _metadata(words)
     notes = []
     if "encoding" in said:
@@ -180,19 +180,20 @@ class Cell(Protocol):
 
     @property
     def is_distant(self) -> bool:
-        """Whether reading is mostly waiting, so that it is worth while to begin early."""
+        """Whether reading is mostly waiting, so that it should begin early."""
         ...
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
         """The named columns of `model.schemas.DETECTIONS`; `query` and `score` are always read.
 
-        Queries, documents, scores and decisions that the caller goes through anyway need not be `checked`: then comes
-        whatever a file has. Who finds them out of bounds reads them again, for the error that names the place.
+        Queries, documents, scores and decisions need not be `checked` if the caller goes through them anyway: then the
+        values are those in the file. A caller that finds values out of bounds reads the columns again with checks, to
+        raise the error that names the place.
         """
         ...
 
     def confirm(self, columns: Sequence[str]) -> None:
-        """Remember that these columns, which were read without a check, have been found sound."""
+        """Remember that these columns, which were read without checks, are valid."""
         ...
 
 
@@ -231,7 +232,7 @@ class Archive(Protocol):
 
     @property
     def place(self) -> str | None:
-        """A file of it that every worker must see, by path or URL; None in memory."""
+        """The path or URL of a file of the archive that every worker must be able to see; None in memory."""
         ...
 
     @property
@@ -246,7 +247,7 @@ class Archive(Protocol):
 
     @property
     def verification(self) -> Literal["on", "off", "no hashes"] | None:
-        """Whether what is read is verified by hashes (`archive.stored_tables.Verification`); None in memory."""
+        """Whether files are verified by hashes when read (`archive.stored_tables.Verification`); None in memory."""
         ...
 
     def occurrences(self, rule: FindRule) -> pa.Table:

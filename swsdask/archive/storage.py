@@ -1,9 +1,9 @@
-"""The place of an archive: a folder on any fsspec URL, with the one operation that a commit needs.
+"""The storage of an archive: a folder at any fsspec URL, with the one operation that a commit needs.
 
-`write_new` creates a file unless it exists, so that of two writers one wins whatever happens between them. It is safe
-on a local file system (a link made to a finished file), in memory (under a lock) and in object stores (S3, Google
-Cloud Storage, Azure: a conditional put, tried out before it is trusted); elsewhere an archive can be read but not
-written. In a local folder only regular files are read, and links are not followed (`archive.local`).
+`write_new` creates a file unless it exists, so that exactly one of two writers wins. It is safe on a local file system
+(a link to a finished file), in memory (under a lock) and in object stores (S3, Google Cloud Storage, Azure: a
+conditional put, which is tested before it is used). On other storage, an archive can be read but not written. In a
+local folder only regular files are read, and links are not followed (`archive.local`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _CONFLICT, _PRECONDITION_FAILED = 409, 412
 _memory_lock = threading.Lock()
 
 PROBE = "probe-"
-"""The prefix of files that try out whether a store can be written safely."""
+"""The prefix of files that test whether a store can be written safely."""
 
 _ELSEWHERE = "Ingest into a local folder and copy it there: it can be read from any store."
 
 _NEAR = 1 << 16
-"""Parts of a remote file that are no further apart are fetched as one."""
+"""Parts of a remote file that are at most this far apart are fetched by one request."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Storage:
         return f"Storage({without_secrets(self.url)!r})"
 
     def __getstate__(self) -> dict[str, object]:
-        """A folder of this machine travels by its full path: who gets it may stand elsewhere."""
+        """Pickle a local folder by its full path, because the receiver may have another working directory."""
         return {"url": self._root if self.is_local else self.url, "options": dict(self.options)}
 
     @property
@@ -76,7 +76,7 @@ class Storage:
 
     @cached_property
     def _folder(self) -> str | None:
-        """The full path of a folder of this machine; None of another. Only of another fsspec is imported."""
+        """The full path of a local folder, otherwise None. fsspec is imported only for other folders."""
         path = local_path(self.url)
         if path is not None:
             return os.path.abspath(os.path.expanduser(path)).rstrip("/")
@@ -119,13 +119,13 @@ class Storage:
 
     @property
     def is_distant(self) -> bool:
-        """Whether every read is a request, which takes its time however little is read."""
+        """Whether every read is a request, with a latency that does not depend on its size."""
         return not self.is_local and not self._is(_MEMORY)
 
     def read(self, name: str, size: int | None = None) -> bytes:
-        """The bytes of a file. Raises `FileNotFoundError`, `ArchiveError` for what is no regular file.
+        """The bytes of a file. Raises `FileNotFoundError`, and `ArchiveError` if it is not a regular file.
 
-        In a store a known `size` saves the request for it.
+        In a store, a known `size` saves a request.
         """
         path = self.path(name)
         if name in self._fetched:
@@ -138,9 +138,9 @@ class Storage:
         return content
 
     def read_all(self, names: Iterable[str], sizes: Mapping[str, int | None] | None = None) -> dict[str, bytes]:
-        """The bytes of small files by name, in a store by requests at the same time; what cannot be read is missing.
+        """The bytes of small files by name, without those that cannot be read. A store gets all requests at once.
 
-        Known `sizes` save the requests for these.
+        Known `sizes` save requests.
         """
         wanted = list(names)
         if not self.is_local:
@@ -156,13 +156,13 @@ class Storage:
         return contents
 
     def fetch(self, sizes: Mapping[str, int | None]) -> None:
-        """Get whole files that will be read, by name with their sizes, where every read is a request: all at once."""
+        """If every read is a request, fetch whole files that will be read, by name with their sizes, all at once."""
         if self.is_distant:
             self._fetched.update(self.read_all(sizes, sizes))
 
     @contextmanager
     def open_parts(self, name: str, size: int | None = None) -> Iterator[Parts]:
-        """A file of which some parts are to be read, of a `size` if that is known. Raises as `read`."""
+        """Open a file to read some of its parts. `size` is its size, if known. Raises as `read`."""
         path = self.path(name)
         if self.is_local:
             with local.open_regular(self._root, name) as file:
@@ -187,7 +187,7 @@ class Storage:
                 sync(path.rsplit("/", 1)[0])
 
     def write_temporary(self, name: str, content: pa.Buffer | bytes) -> None:
-        """Write a whole file that need not outlast this machine's running."""
+        """Write a whole file that may be lost if this machine stops."""
         path = self.path(name)
         with self._explained("written"):
             if self.is_local:
@@ -197,7 +197,7 @@ class Storage:
                 self._filesystem.pipe_file(path, bytes(content))
 
     def write_all(self, contents: Mapping[str, pa.Buffer | bytes]) -> None:
-        """Write small files that need not outlast a power cut, each in one step; into a store at the same time."""
+        """Write small files that may be lost in a power cut, each in one step; into a store at the same time."""
         if self.is_local:
             with self._explained("written"):
                 for name, content in contents.items():
@@ -216,10 +216,10 @@ class Storage:
                 self._filesystem.pipe_file(path, bytes(content))
 
     def write_new(self, name: str, content: bytes) -> bool:
-        """Write a whole file unless there is one of that name; whether it was written.
+        """Write a whole file unless one with that name exists. Return whether it was written.
 
-        No other writer may write the same content: the answer to a put may be lost and the client library try again, so
-        a file of just this content is this writer's.
+        No other writer may write the same content. If the answer to a put is lost, the client library tries again; so
+        a file with exactly this content counts as written by this writer.
         """
         path = self.path(name)
         with self._explained("written"):
@@ -230,7 +230,7 @@ class Storage:
             return self._put_new(path, content)
 
     def check_writable(self) -> None:
-        """Raise `ArchiveError` where two writers could both win."""
+        """Raise `ArchiveError` for a storage where two writers could both win."""
         if self.is_local or self._is(_MEMORY):
             return
         if not self._is(_CONDITIONAL_PUT):
@@ -251,7 +251,7 @@ class Storage:
             )
 
     def files(self, *, below: bool) -> list[str]:
-        """The names of the files in the folder, with those `below` it or without, sorted; none if it does not exist."""
+        """The sorted names of the files in the folder, and in its subfolders if `below`; none if it does not exist."""
         filesystem, root = self._opened
         with self._explained("listed"):
             filesystem.invalidate_cache()
@@ -259,14 +259,14 @@ class Storage:
         return sorted(path.removeprefix(root).lstrip("/") for path in found)
 
     def names(self) -> list[str]:
-        """The names of everything in the folder itself, folders too where a store has them."""
+        """The names of everything in the folder itself, including folders if the store has them."""
         if not self.is_local:
             return self.files(below=False)
         with self._explained("listed"):
             return local.names(self._root)
 
     def modified(self, folder: str = "") -> dict[str, float]:
-        """The time of the last change of every file in the folder, or in one below it, in seconds since 1970."""
+        """The modification time of every file in the folder, or in a subfolder, in seconds since 1970."""
         with self._explained("listed"):
             if self.is_local:
                 return dict(local.modified(self._root, folder))
@@ -283,7 +283,7 @@ class Storage:
             return bool(self._filesystem.exists(path))
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that is in it; nothing happens if there is none."""
+        """Remove a file, or a folder with its content. Does nothing if there is none."""
         path = self.path(name)
         with self._explained("removed"):
             if self.is_local:
@@ -294,7 +294,7 @@ class Storage:
                 self._filesystem.rm(path, recursive=True)
 
     def remove_empty_folders(self, names: Iterable[str], before: float) -> None:
-        """Remove the empty folders below some, last changed before a time, where a store has folders."""
+        """If the store has folders, remove the empty ones below some that were last changed before a time."""
         if self.is_local:
             with self._explained("removed"):
                 for name in names:
@@ -302,7 +302,7 @@ class Storage:
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
-        """Raise an `ArchiveError` for whatever the store raises."""
+        """Raise an `ArchiveError` for any error of the store."""
         try:
             yield
         except ArchiveError:
@@ -313,7 +313,7 @@ class Storage:
 
     @property
     def _remedy(self) -> str:
-        """Say what to do where the store refuses something."""
+        """The remedy to name when the store refuses an operation."""
         if self.is_local:
             return "Check the path, its permissions and the space that is left."
         return "Check the name, the credentials and their permissions."
@@ -342,10 +342,10 @@ class Storage:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether a store refused to create a file because there is one, or one is being created.
+    """Whether a store refused to create a file because it exists or is being created.
 
-    Stores word it in many ways, or not at all; so the errors of their client libraries are examined, by type and by
-    HTTP status, from the one that was raised through its causes.
+    Stores word this in many ways, or not at all. So the raised error of the client library and its causes are examined
+    by type and by HTTP status.
     """
     seen: BaseException | None = error
     while seen is not None:
@@ -366,14 +366,14 @@ def _http_status(error: BaseException) -> int | None:
 
 
 class Whole:
-    """A file that is in memory."""
+    """A file in memory."""
 
     def __init__(self, content: pa.Buffer) -> None:
         self.content = content
         self.size = content.size
 
     def fetch(self, parts: Iterable[tuple[int, int]]) -> None:
-        """Nothing: all parts are here."""
+        """Do nothing: all parts are in memory."""
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         """The bytes from an offset on, fewer at the end of the file."""
@@ -381,7 +381,7 @@ class Whole:
 
 
 class Remote:
-    """A file in a store, whose parts are read by requests of their own."""
+    """A file in a store. Each part is read by its own request."""
 
     def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None = None) -> None:
         self.filesystem = filesystem
@@ -390,7 +390,7 @@ class Remote:
         self._held: list[tuple[int, pa.Buffer]] = []
 
     def fetch(self, parts: Iterable[tuple[int, int]]) -> None:
-        """Get parts (offset, length) that will be read, neighbours by one request, requests at the same time."""
+        """Fetch parts (offset, length) that will be read, neighbours by one request, all requests at the same time."""
         merged: list[list[int]] = []
         for offset, length in sorted(parts):
             if merged and offset <= merged[-1][1] + _NEAR:
@@ -411,7 +411,7 @@ class Remote:
         return pa.py_buffer(self._part(self.filesystem.cat_file(self.path, start=offset, end=end), offset, end))
 
     def _part(self, content: bytes, begin: int, end: int) -> bytes:
-        """The bytes from `begin` to `end`, also of a web server that sends the whole file whatever is requested."""
+        """The bytes from `begin` to `end`, also from a web server that always sends the whole file."""
         return content[begin:end] if end - begin < self.size == len(content) else content
 
 
@@ -419,7 +419,7 @@ Parts = local.OpenFile | Whole | Remote
 
 
 def _time_of(info: Mapping[str, object]) -> float:
-    """The time of a file's last change, by the name that its store gives it: local, memory, S3, others."""
+    """The modification time of a file, from the key that its store uses: local, memory, S3, others."""
     for name in ("mtime", "LastModified", "last_modified", "created", "updated"):
         reported = info.get(name)
         if isinstance(reported, datetime):

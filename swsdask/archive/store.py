@@ -49,8 +49,8 @@ EVALUATION: ArchiveKind[EvaluationManifest, StoredRun] = ArchiveKind(
 class StoredArchive:
     """Implements `archive.protocols.Archive` on storage. Tables are read when they are first needed.
 
-    What is read is verified, where it has hashes, unless `verify` is False. `beside` are runs of other versions, under
-    names of their own, that are seen as runs of this one.
+    Files that have hashes are verified when read, unless `verify` is False. `beside` are runs of other versions, under
+    their own names, that count as runs of this one.
     """
 
     storage: Storage
@@ -70,7 +70,7 @@ class StoredArchive:
 
     @property
     def is_distant(self) -> bool:
-        """Whether the storage is."""
+        """Whether the storage is distant."""
         return self.storage.is_distant
 
     @property
@@ -80,7 +80,7 @@ class StoredArchive:
 
     @property
     def kept(self) -> Layers | None:
-        """The settings that the archive keeps; None if it is of a release that kept none."""
+        """The settings that the archive keeps; None for archives of releases that kept none."""
         return self.manifest.kept
 
     @cached_property
@@ -180,7 +180,7 @@ class StoredArchive:
             yield cell()
 
     def fetch(self) -> None:
-        """Get all tables, which are to be read, where every read is a request: all at the same time."""
+        """If every read is a request, fetch all tables at the same time."""
         self.storage.fetch({each.file: each.size for each in self.manifest.files})
 
     def _file(self, name: str) -> StoredFile:
@@ -205,7 +205,7 @@ def open_archive(url: str, version: int | None = None, *, verify: bool = True) -
 
 
 def find_archive(url: str, version: int | None = None, *, verify: bool = True) -> StoredArchive | None:
-    """Open the archive at a URL, as `open_archive`; None if no archive can be seen there."""
+    """Open the archive at a URL, as `open_archive`; None if there is no archive."""
     storage = Storage(url)
     try:
         there = versions(storage)
@@ -215,7 +215,7 @@ def find_archive(url: str, version: int | None = None, *, verify: bool = True) -
 
 
 def is_archive(url: str) -> bool:
-    """Whether an archive can be seen at a URL."""
+    """Whether there is an archive at a URL."""
     try:
         return bool(versions(Storage(url)))
     except ArchiveError:

@@ -1,9 +1,8 @@
-"""Verification of a whole archive: every file that a version names, against the size and the hash it was written with.
+"""Verification of a whole archive: every file that a version names, by its size and hash.
 
-Manifests come first, then their tables, then the files of the runs or systems that these name: what a damaged one would
-have led to is not known before it is restored. Files without hashes are read and checked as scoring would. Last comes
-what the archive keeps of what was computed: a damaged file of that is never used, but says something of the disk; and
-the history of its nights.
+Manifests come first, then their tables, then the files of the runs or systems in these tables: files that a damaged one
+names are unknown until it is restored. Files without hashes are read and checked as in scoring. Last come cache files,
+which are never used when damaged but indicate a fault of the disk, and the history of nights.
 """
 
 from __future__ import annotations
@@ -48,16 +47,15 @@ class Verified:
     Attributes
     ----------
     files : int
-        How many files were verified, by their hashes or, without these, by reading them.
+        The number of files that were verified, by their hashes or, without these, by reading them.
     without_hash : int
-        How many files of the newest version have no hash.
+        The number of files of the newest version that have no hash.
     damaged : dict of str to str
-        What was found in place of each file that is not as it was written, by its name. Those that were repaired are
-        not among them.
+        The damaged files by name, with what was found in place of each. Repaired files are not included.
     repaired : tuple of str
         The files that were taken from the copy.
     adopted : int or None
-        The version that was made to keep hashes of files that had none.
+        The new version with hashes of files that had none.
     """
 
     files: int
@@ -75,21 +73,21 @@ def verify(
     executor: Executor | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verified:
-    """Verify all files of all versions of an archive, those that it keeps, and its nights.
+    """Verify all files of all versions of an archive, its cache files, and its nights.
 
     Parameters
     ----------
     url : str
         The archive.
     repair : str, optional
-        A copy of the archive, from which whole files are taken in the place of damaged ones.
+        A copy of the archive. Its intact files replace damaged ones.
     adopt : bool
-        Give hashes to files of earlier releases, if nothing is damaged: their present content counts as what was
-        written, once it has been read and the reference has the content hash that it was ingested with.
+        Add hashes for files of earlier releases, if no file is damaged. Their current content counts as correct if it
+        can be read and the reference has the content hash that it was ingested with.
     executor : Executor, optional
-        Where the files are read. Default: here.
+        Where the files are read. Default: in this process.
     progress : callable, optional
-        Is called with the name of each file that has been verified.
+        Called with the name of each verified file.
 
     Returns
     -------
@@ -123,7 +121,7 @@ def verify(
 
 @dataclass
 class _Verification:
-    """A verification under way."""
+    """A verification in progress."""
 
     storage: Storage
     copy: Storage | None
@@ -135,7 +133,7 @@ class _Verification:
     repaired: list[str] = field(default_factory=list)
 
     def kind(self) -> AnyKind:
-        """Return the kind of archive, by any manifest of its own or of the copy."""
+        """Return the kind of archive, from any manifest of the archive or of the copy."""
         there = versions(self.storage)
         error = ArchiveError(f"{self.storage.url}: expected an archive; found none.")
         for storage in (self.storage, *([self.copy] if self.copy and there else [])):
@@ -168,7 +166,7 @@ class _Verification:
     def check(self, files: Iterable[StoredFile]) -> None:
         """Verify files that were not seen yet, and repair those that are damaged.
 
-        A file that an earlier version names without a hash and a later one with it is verified by that.
+        If an earlier version names a file without a hash and a later one with a hash, that hash is used.
         """
         new: dict[str, StoredFile] = {}
         for each in files:
@@ -194,7 +192,7 @@ class _Verification:
                     self._replace(name, self.copy.read(name))
 
     def read_contents(self, archive: StoredArchive | StoredDiscovery) -> None:
-        """Read all of an archive, for files without hashes, by which damage would be found."""
+        """Read all of an archive, to find damage in files without hashes."""
         try:
             if isinstance(archive, StoredDiscovery):
                 _check_discovery(archive)
@@ -231,7 +229,7 @@ class _Verification:
 
 
 def _fault(stored: StoredFile, storage: Storage) -> str | None:
-    """Compare a file with what was written, as far as that is known; return the difference, None if there is none."""
+    """Return how a file differs from what was written, as far as that is known; None if it does not."""
     try:
         return _compared(stored.file, storage, stored.fault)
     except FileNotFoundError:
@@ -239,7 +237,7 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
 
 
 def _kept_fault(name: str, storage: Storage) -> str | None:
-    """Return the fault of a kept file, which another process may remove."""
+    """Return the fault of a kept file. Another process may have removed the file."""
     try:
         return _compared(name, storage, partial(kept_fault, name))
     except FileNotFoundError:
@@ -252,7 +250,7 @@ def _night_fault(name: str, storage: Storage) -> str | None:
     def fault(content: pa.Buffer) -> str | None:
         try:
             read_night(content)
-        except Exception as error:  # Whatever damaged bytes make a reader raise.
+        except Exception as error:  # Damaged bytes can make a reader raise anything.
             return f"one that is not what was written ({error})"
         return None
 
@@ -276,7 +274,7 @@ def _compared(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | No
 
 
 def _entry_files(storage: Storage, kind: AnyKind, manifest: Manifest, run: _Verification) -> Iterator[StoredFile]:
-    """The files of the entries of a version; what an older part says of a replaced one is not among them."""
+    """The files of the entries of a version, without entries of older parts that were replaced."""
     parts: list[dict[str, Any]] = []
     for part in kind.parts_of(manifest):
         if part.file not in run.damaged:
@@ -301,7 +299,7 @@ def _cell_fault(cell: StoredCell, _: None) -> ArchiveError | None:
 
 
 def _file_of(error: ArchiveError, storage: Storage) -> str:
-    """The file that an error of reading names."""
+    """The file that a read error names."""
     return str(error).removeprefix(f"{storage.url}/").split(": ", 1)[0].split(", system", 1)[0]
 
 
@@ -327,7 +325,7 @@ def _check_discovery(archive: StoredDiscovery) -> None:
 
 
 def _adopt(storage: Storage, kind: AnyKind) -> int:
-    """Make a version whose files all have hashes; its number."""
+    """Make a version whose files all have hashes. Returns its number."""
     with leased(storage) as lease:
         change = Change(kind, lease, None, {}, replace=True)
         while True:

@@ -1,8 +1,8 @@
 """Versions of an archive: manifests, names of files, and commits.
 
-A version is a JSON file that is written only if its name is free: of two writers one wins, and the other reads again.
-It names every file of the version, with size and hash, all of which are written before it; so whatever happens to a
-writer, the versions that were there stay as they were. It holds a hash of what it says itself. The archive is its
+A version is a manifest, a JSON file that is written only if its name is free: one of two writers wins, and the other
+reads again. It names every file of the version, with size and hash, and these are written before it. So an interrupted
+writer leaves the existing versions unchanged. The manifest has a hash of its own content. The current version is the
 highest manifest.
 
     manifest-00000001.json         one per committed version; the highest is the archive
@@ -43,9 +43,9 @@ from swsdask.places.reading import ARCHIVED
 
 FORMAT_VERSION = 3
 IN_ONE_TABLE = 2
-"""The format of archives, still read, whose entries are in one table, which every commit copied."""
+"""The format of archives with all entries in one table, which every commit copied; still read."""
 WITHOUT_HASHES = 1
-"""The format of archives, still read, whose files have names alone."""
+"""The format of archives without sizes and hashes of files; still read."""
 HASH_VERSION = 1
 """The hash of `buckets_of`: xxh3_64 of the id's UTF-8 bytes, seed 0."""
 
@@ -64,17 +64,17 @@ AnyManifest = TypeVar("AnyManifest", bound="Manifest")
 
 
 CODECS = ("lz4", "zstd", "snappy", "gzip", "brotli", "none")
-"""The compressions that Parquet has."""
+"""The compressions of Parquet."""
 
 
 @dataclass(frozen=True)
 class Layout:
     """The layout of an archive's files, which never changes a number.
 
-    `buckets` counts for a new archive (None: `BUCKETS`), which keeps them; asking another number of an archive is an
-    error. A fragment has about `rows_per_fragment` rows, which are sorted in memory; a row group at most
-    `rows_per_group`; `rows_in_memory` are gathered before they are spilled, and a run that has fewer is not.
-    `codec` is one of `CODECS`.
+    `buckets` applies to a new archive (None: `BUCKETS`) and cannot be changed later: another number is an error. A
+    fragment has about `rows_per_fragment` rows, which are sorted in memory, and a row group at most `rows_per_group`.
+    `rows_in_memory` rows are gathered before they are spilled; a run with fewer rows is not spilled. `codec` is one of
+    `CODECS`.
     """
 
     buckets: int | None = None
@@ -99,7 +99,7 @@ def manifest_version(name: str) -> int | None:
 
 
 def new_token() -> str:
-    """A part of a file name that no other file has."""
+    """A random part of a file name, unique to the file."""
     return secrets.token_hex(8)
 
 
@@ -109,12 +109,12 @@ def table_name(table: str, writer: str) -> str:
 
 
 def fragment_name(content: str, first: int, last: int, part: int, writer: str) -> str:
-    """A new file name for rows of a run, of the buckets `first` to `last`, that a writer writes."""
+    """A new file name for a writer's rows of a run, of the buckets `first` to `last`."""
     return f"{DETECTION_FILES}/{content}/{first:05d}-{last:05d}-{part:05d}-{writer}{new_token()}.parquet"
 
 
 def lease_writer(name: str) -> str | None:
-    """The writer whose file it is, by its name; None for files of releases whose writers had no lease."""
+    """The writer of a file, from the name of the file; None for files of releases whose writers had no lease."""
     found = _WRITER.search(name)
     return (found[1] or found[2]) if found else None
 
@@ -137,10 +137,9 @@ class Manifest:
     newer : tuple of StoredFile
         Further files of the table of entries (`archive.change`), the newest last.
     inputs : dict of str to str
-        The content hashes of what it was made from, by role.
+        The content hashes of the inputs, by role.
     settings : dict, optional
-        What it keeps of the settings that it was made with (`model.layers.Layers.kept`); None in archives of releases
-        that kept none.
+        The settings that it keeps (`model.layers.Layers.kept`); None in archives of releases that kept none.
     """
 
     kind: ClassVar[str]
@@ -158,7 +157,7 @@ class Manifest:
 
     @property
     def kept(self) -> Layers | None:
-        """The settings that the archive keeps; None if it is of a release that kept none."""
+        """The settings that the archive keeps; None for archives of releases that kept none."""
         return None if self.settings is None else Layers(**self.settings)
 
     @property
@@ -167,7 +166,7 @@ class Manifest:
         return (*self.tables.values(), *self.newer)
 
     def to_json(self) -> bytes:
-        """The manifest's file."""
+        """The content of the manifest's file."""
         said = {
             **asdict(self),
             "kind": self.kind,
@@ -183,7 +182,7 @@ class Manifest:
         Raises
         ------
         ArchiveError
-            If the file is damaged, of another kind of archive, or of a version of the format that is not known here.
+            If the file is damaged, of another kind of archive, or in an unknown version of the format.
         """
         said = checked_json(content, where)
         kind = said.pop("kind", DETECTIONS_KIND)
@@ -217,8 +216,9 @@ DETECTIONS_KIND = "detections"
 class EvaluationManifest(Manifest):
     """One version of an archive of detections.
 
-    `find_gap` (ticks) and `text_filters` are those by which its occurrences were found, `finder` whose rule found
-    them, and its version (`archive.occurrences.finder_of`; empty: not said). `buckets` is its number of query buckets.
+    `find_gap` (ticks), `text_filters` and `finder` are those with which its occurrences were found; `finder` is the
+    tool and the version of its rule (`archive.occurrences.finder_of`; empty: unknown). `buckets` is the number of query
+    buckets.
     """
 
     kind = DETECTIONS_KIND
@@ -245,14 +245,14 @@ class DiscoveryManifest(Manifest):
 
 
 def own_hash(said: Mapping[str, object]) -> str:
-    """The hash of what a manifest says, whatever its layout."""
+    """The hash of the content of a manifest, which does not depend on its layout."""
     return digest(json.dumps(said, sort_keys=True).encode()).hex()
 
 
 def checked_json(content: bytes, where: str) -> dict[str, object]:
-    """Parse a manifest's file, its tables converted to the present format; its own hash is verified and left out.
+    """Parse the file of a manifest and convert its tables to the current format. Its own hash is verified and dropped.
 
-    Raises `ArchiveError` for a damaged manifest and for a version of the format that is not known here.
+    Raises `ArchiveError` for a damaged manifest and for an unknown version of the format.
     """
     try:
         said: dict[str, Any] = dict(json.loads(content))
@@ -281,7 +281,7 @@ def _damaged(where: str, found: str) -> ArchiveError:
 
 
 def versions(storage: Storage) -> list[int]:
-    """The versions that have a manifest, whole or not, ascending. One that is no file counts too: it is damaged."""
+    """The versions that have a manifest, damaged or not, ascending. A manifest that is not a file counts as damaged."""
     found = (manifest_version(name) for name in storage.names())
     return sorted(version for version in found if version is not None)
 
@@ -303,8 +303,8 @@ def read_version(storage: Storage, version: int, kind: type[AnyManifest]) -> Any
 def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | None, int]:
     """The manifest of the highest version, None if there is none, and the version to commit on top of it.
 
-    Both are of one moment: if another writer commits after it, committing that version fails. Raises `ArchiveError` if
-    the manifest is damaged: commits are whole or not at all, so what it said is lost, not unfinished.
+    Both describe one moment: if another writer commits after it, committing that version fails. Raises `ArchiveError`
+    if the manifest is damaged: commits are atomic, so its content is lost, not unfinished.
     """
     highest = max(versions(storage), default=0)
     return (None, 1) if highest == 0 else (read_version(storage, highest, kind), highest + 1)
@@ -313,9 +313,9 @@ def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | Non
 def opened(
     storage: Storage, version: int | None, kind: type[AnyManifest], there: Sequence[int] | None = None
 ) -> AnyManifest:
-    """The manifest of the current version, or of a given one; `there` are the versions, if they were listed before.
+    """The manifest of the current version, or of a given one. `there` are the versions, if they are already listed.
 
-    Raises `ArchiveError` if there is none, or not that.
+    Raises `ArchiveError` if there is no such version.
     """
     there = versions(storage) if there is None else there
     if there and version in (None, *there):
@@ -329,7 +329,7 @@ def opened(
 
 
 def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | None:
-    """Return the kind of the archive in a folder, by its highest manifest or that of a version; None for none."""
+    """Return the kind of the archive in a folder, from its highest manifest or that of a version; None without one."""
     there = versions(storage) if version is None else [version]
     if not there:
         return None
@@ -339,7 +339,7 @@ def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | No
 
 
 def check_same_settings(storage: Storage, there: Layers | None, ours: Layers | None) -> None:
-    """Raise `ArchiveError` if an archive keeps settings `there` that differ from `ours`; either may say nothing."""
+    """Raise `ArchiveError` if the settings `there` that an archive keeps differ from `ours`; either may be None."""
     if there is None or ours is None:
         return
     found = "; ".join(
@@ -353,9 +353,9 @@ def check_same_settings(storage: Storage, there: Layers | None, ours: Layers | N
 
 
 def commit(storage: Storage, manifest: Manifest) -> bool:
-    """Make the version the archive's; False, and nothing has happened, if another writer made it first.
+    """Commit the version. Return False, without any change, if another writer committed it first.
 
-    Raises `ArchiveError` where the storage fails; it says so if the version is there nevertheless.
+    Raises `ArchiveError` if the storage fails. The error says so if the version was committed nevertheless.
     """
     name, content = manifest_name(manifest.version), manifest.to_json()
     try:

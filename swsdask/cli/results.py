@@ -121,7 +121,7 @@ def compare(
     where, names = reference_and_runs(paths, given=bool(reference))
     is_result = where is not None and found_result(where)
     if is_result and (any(chosen.arguments(engine).values()) or by):
-        raise click.UsageError(f"{where} is already scored: settings and --by go with an archive or a reference.")
+        raise click.UsageError(f"{where} has been scored: settings and --by go with an archive or a reference.")
     if is_result and len(names) not in (0, 2):
         raise click.UsageError(f"Name two systems of {where}, or none; found {len(names)}: {', '.join(names)}.")
     source: str | Evaluation
