@@ -1,16 +1,16 @@
-"""Tables of an evaluation as other tools read them: ids in place of codes, seconds in place of ticks.
+"""Tables of an evaluation for other tools: with ids instead of codes, and seconds instead of ticks.
 
 - documents: `document`, `channel`, `start`, `end`, `source_type`, `language`; a row is an evaluated excerpt.
 - queries: `query`, `text` where the list has texts, and a column for each attribute.
-- occurrences: `query`, `document`, `channel`, `start`, `end`, `speaker`, as the term finder of the settings finds them.
-  Of judged documents they are the relevant ones.
+- occurrences: `query`, `document`, `channel`, `start`, `end`, `speaker`, as found by the term finder of the settings.
+  For judged documents, they are the relevant documents.
 - judgments: `query`, `document`, `relevance`; without rows where documents were not judged.
 - detections: `system`, `query`, `document`, `channel`, `start`, `duration`, `score`, `decision` (YES, NO or null); the
-  columns of a run. Documents that the evaluation does not know have the ids of the run's files ("" in an archive of a
-  release that did not keep them).
+  columns of a run. Unknown documents have the ids in the files of the run ("" in an archive of a release that did not
+  keep them).
 
-The columns are those that tables in memory are read with, so that what comes out goes in again. Columns of ids are
-dictionaries, the same in all batches.
+The columns are those of tables in memory, so the tables can be used as input. Columns of ids are dictionaries, the same
+in all batches.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _DECISIONS = ("NO", "YES")
 
 @dataclass(frozen=True, eq=False)
 class UnknownDocuments:
-    """The documents of runs that the evaluation does not know: ids in order, and the hashes by which rows have them.
+    """The unknown documents of runs: ids in order, and the hashes that rows have.
 
-    Their codes are -len(ids) to -1, so that they sort by id before the others; that of a document whose id is not kept
-    is one less.
+    Their codes are -len(ids) to -1, so that they sort by id before the others. A document whose id is not kept has the
+    code -len(ids) - 1.
     """
 
     ids: tuple[str, ...]
@@ -69,7 +69,7 @@ class UnknownDocuments:
         return cls(ids, np.array([id_hash(each) for each in ids], np.int64))
 
     def codes(self, detections: Detections) -> I64:
-        """The documents of some rows, the unknown ones by their own codes."""
+        """The codes of the documents of some rows, including the codes of unknown ones."""
         codes: I64 = np.asarray(detections.document).astype(np.int64)
         own = np.flatnonzero(codes < 0)
         if not len(own):

@@ -1,4 +1,4 @@
-"""An archive of term discovery: one corpus, as its files say it, and what any number of systems found in it.
+"""An archive of term discovery: the content of the files of one corpus, and the classes that systems found in it.
 
 Tables have the schemas of `model.discovery`: what was read, before any definition is applied, so that one archive
 serves them all. Files are immutable and a version names all of its own, with size and hash, as in archives of
@@ -51,10 +51,10 @@ def _schema(file: pa.DataType) -> pa.Schema:
 
 
 SYSTEMS = _schema(pa.struct([("file", pa.string()), ("size", pa.int64()), ("hash", pa.string())]))
-"""One row per system, sorted: the hash of what was read, how much, and from where; the files of its two tables."""
+"""One row per system, sorted: content hash, numbers of classes and fragments, source, and the files of its tables."""
 
 EARLIER_SYSTEMS = _schema(pa.string())
-"""The table as releases wrote it whose files have no hashes."""
+"""The schema of the table in releases whose files have no hashes."""
 
 ROLES = tuple(role.name for role in fields(CorpusFiles))
 
@@ -74,7 +74,7 @@ class StoredSystem:
 
 
 def read_systems_table(storage: Storage, stored: StoredFile) -> dict[str, StoredSystem]:
-    """The systems of a table by name, in its order. Raises `ArchiveError` if it is gone or damaged."""
+    """The systems of a table by name, in its order. Raises `ArchiveError` if it is missing or damaged."""
     rows = read_table(storage, stored, SYSTEMS, EARLIER_SYSTEMS).to_pylist()
     systems = {}
     for row in rows:
@@ -121,7 +121,7 @@ _SCHEMAS = {
 class StoredDiscovery:
     """An archive of term discovery at one version. Tables are read when they are first needed.
 
-    What is read is verified, where it has hashes, unless `verify` is False.
+    Files that have hashes are verified when read, unless `verify` is False.
     """
 
     storage: Storage
@@ -135,7 +135,7 @@ class StoredDiscovery:
 
     @property
     def kept(self) -> Layers | None:
-        """The settings that the archive keeps; None if it is of a release that kept none."""
+        """The settings that the archive keeps; None for archives of releases that kept none."""
         return self.manifest.kept
 
     @property
@@ -145,7 +145,7 @@ class StoredDiscovery:
 
     @cached_property
     def tables(self) -> CorpusTables:
-        """The corpus, for `discovery.corpus.build_corpus`. Raises `ArchiveError` if a file is gone or damaged."""
+        """The corpus, for `discovery.corpus.build_corpus`. Raises `ArchiveError` if a file is missing or damaged."""
         there = {role: self._corpus_table(role) for role in ROLES if role in self.inputs}
         return CorpusTables(CorpusFiles(**self.manifest.read_from), **there)
 
@@ -175,7 +175,7 @@ class StoredDiscovery:
         return tuple(DISCOVERY.entries(self.storage, self.manifest, verify=self.verify).values())
 
     def read_classes(self, system: str) -> ClassFile:
-        """Read what a system found, for `discovery.corpus.build_fragments`. Raises `ArchiveError` if it has none."""
+        """Read the classes of a system, for `discovery.corpus.build_fragments`. Raises `ArchiveError` if unknown."""
         stored = {each.system: each for each in self.systems}
         if system not in stored:
             there = ", ".join(stored) or "none"
@@ -184,7 +184,7 @@ class StoredDiscovery:
 
 
 def read_stored_classes(storage: Storage, stored: StoredSystem, *, verify: bool) -> ClassFile:
-    """Read what a system found. Raises `ArchiveError` if a file of it is gone or damaged."""
+    """Read the classes of a system. Raises `ArchiveError` if one of its files is missing or damaged."""
     tables = {}
     for name, schema, file, rows in (
         ("classes", CLASSES, stored.classes, stored.n_classes),
@@ -209,14 +209,14 @@ def open_discovery(
     Raises
     ------
     ArchiveError
-        If there is none, not that version, one of detections, or its manifest is damaged.
+        If there is no archive or no such version, if it is an archive of detections, or if its manifest is damaged.
     """
     storage = Storage(url)
     return StoredDiscovery(storage, opened(storage, version, DiscoveryManifest), verify)
 
 
 def is_discovery(url: str) -> bool:
-    """Whether what can be seen at a URL is an archive of term discovery, by its highest manifest."""
+    """Whether a URL is an archive of term discovery, by its highest manifest."""
     return kind_of(Storage(url)) is DiscoveryManifest
 
 
@@ -230,16 +230,16 @@ def ingest_discovery(
     change_settings: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> StoredDiscovery:
-    """Write what systems found into the archive at a URL, made of `corpus` if there is none; open it as it then is.
+    """Write systems into the archive at a URL, created from `corpus` if it does not exist, and open the result.
 
-    `corpus` are tables that were read (`read_corpus_files` of `formats.discovery`), None for those of the archive,
-    which must then be there; if it is, they must be its. `class_files` are paths or URLs by system. A system that is
-    there already with the same content is left as it is; another one of the same name is replaced only if `replace`. A
-    new archive keeps the layers `keep` of the settings; one that is there must keep settings that are equal, or takes
-    these if `change_settings`. Memory holds one class file at a time.
+    `corpus` has the tables of a corpus (`read_corpus_files` of `formats.discovery`), or is None for those of an
+    existing archive. If the archive exists, its tables must be equal. `class_files` are paths or URLs by system. A
+    system that the archive already has, with the same content, is left as it is; one with the same name but different
+    content is replaced only if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must
+    keep equal settings, or gets these if `change_settings`. Memory holds one class file at a time.
 
-    Raises `InputError` with everything that is wrong with the class files, whatever the definition; `ArchiveError` if
-    the archive or the storage does not admit the change. In either case the archive is as it was.
+    Raises `InputError` with every problem of the class files that does not depend on the definition; `ArchiveError` if
+    the archive or the storage does not allow the change. In both cases the archive is unchanged.
     """
     storage = Storage(url)
     storage.check_writable()
@@ -277,7 +277,7 @@ def ingest_discovery(
 
 
 def content_of(*tables: pa.Table) -> str:
-    """The content hash of tables of `model.discovery`: of all but the lines they were read from."""
+    """The content hash of tables of `model.discovery`, without the line numbers."""
     plain = []
     for table in tables:
         for name in table.column_names:
@@ -291,7 +291,7 @@ def content_of(*tables: pa.Table) -> str:
 
 
 def _class_files(class_files: Mapping[str, str]) -> Iterator[tuple[str, ClassFile]]:
-    """The class files, one after the other. Raises `InputError` behind the last with what is wrong with any."""
+    """The class files, one after the other. After the last, raises `InputError` with the problems of all."""
     problems = Problems()
     for system, url in class_files.items():
         before = len(problems)

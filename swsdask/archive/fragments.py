@@ -1,7 +1,7 @@
 """Fragments: Parquet files of sorted detections, written once and read by row groups; and the order of their rows.
 
 Rows are sorted by (query, document, channel, start, duration, score descending, decision, hash of an unknown document's
-id): a total order of what a row says, so that the order of the input never shows.
+id). This is a total order of the content of rows, so the order of the input does not matter.
 
 The rows of a run are spilled by bucket of their query, then each bucket is sorted and written. Neighbouring buckets
 share a fragment as long as it stays small enough to sort in memory. A bucket that is too large by itself is divided
@@ -37,7 +37,7 @@ U64 = NDArray[np.uint64]
 _SIGN = np.uint64(1 << 63)
 _WORD = 64
 _TIED = 1 << 19
-"""About how many rows are settled by the whole key at once: the key of a row takes more memory than the row."""
+"""The approximate number of rows that are compared by the whole key at once. Keys take more memory than the rows."""
 
 _BLOCK = 1 << 15
 
@@ -52,9 +52,9 @@ _MOST_BINS = 1 << 22
 
 
 def concatenated(parts: list[Detections]) -> Detections:
-    """The rows of at least one part, one after the other; a column that only some parts have is 0 in the others.
+    """The rows of at least one part, one after the other. A column that only some parts have is 0 in the others.
 
-    The list is emptied, so that a column of its parts is freed as soon as it is joined where nothing else holds them.
+    The list is emptied, so that each column of the parts is freed as soon as it is joined.
     """
     if len(parts) == 1:
         return parts.pop()
@@ -79,10 +79,10 @@ def in_order(rows: Detections) -> Detections:
 
 
 def canonical_order(rows: Detections) -> I64 | None:
-    """The permutation that sorts `rows`; None if they are sorted and no two have one place.
+    """The permutation that sorts `rows`; None if they are sorted and no two are equal.
 
-    As many leading bits of the whole key as fit beside the row number are sorted as bare integers, which is several
-    times faster than sorting an index; the few rows that those bits leave equal are then settled by the whole key.
+    As many leading bits of the whole key as fit beside the row number are sorted as plain integers, which is several
+    times faster than sorting an index. The few rows with equal leading bits are then sorted by the whole key.
     """
     keys = _keys(rows)
     if _ascend(keys, len(rows)):
@@ -156,7 +156,7 @@ def _from_zero(column: NDArray[np.signedinteger]) -> _Key:
 
 
 def _descending(score: F64, rows: I64 | slice) -> U64:
-    """-0.0 and 0.0 are one score, also where both are kept."""
+    """-0.0 and 0.0 are equal, even if both are kept."""
     bits = canonical_scores(score[rows]).view(np.uint64)
     return np.where(bits & _SIGN, bits, ~(bits | _SIGN))
 
@@ -173,9 +173,9 @@ def _leading_bits(keys: Sequence[_Key], rows: slice, available: int) -> U64:
 
 
 def _ascend(keys: Sequence[_Key], rows: int) -> bool:
-    """Whether each of the rows comes behind the one before by the leading bits of keys that are narrow.
+    """Whether each row is greater than the previous one by the leading bits of narrow keys.
 
-    Block by block: of rows in another order the first blocks already show it.
+    Rows are compared block by block, because the first blocks usually show another order.
     """
     narrow = list(takewhile(lambda key: key.width < _WORD, keys))
     for first in range(0, rows, _BLOCK):
@@ -219,7 +219,7 @@ def write_fragment(rows: Detections, rows_per_group: int, codec: str) -> tuple[p
 
 @dataclass(frozen=True)
 class SpillFile:
-    """A temporary file: how many rows of each partition are in it, and at which byte each partition ends."""
+    """A temporary file: the number of rows of each partition, and the byte at which each partition ends."""
 
     name: str
     schema: pa.Schema
@@ -237,7 +237,7 @@ def spill(
     ends = np.cumsum(counts).tolist()
     parts = [batch.slice(end - count, count) for end, count in zip(ends, counts.tolist(), strict=True)]
     sizes = [pa.ipc.get_record_batch_size(part) if len(part) else 0 for part in parts]
-    content = pa.allocate_buffer(sum(sizes))  # a stream that grows would take, and touch, twice the memory
+    content = pa.allocate_buffer(sum(sizes))  # a growing stream would use twice the memory
     with pa.FixedSizeBufferWriter(content) as sink:
         for part in filter(len, parts):
             sink.write(part.serialize())
@@ -247,7 +247,7 @@ def spill(
 
 
 def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int) -> Detections:
-    """All rows of the partitions `first` to `last`, in no particular order: of each file one part is read."""
+    """All rows of the partitions `first` to `last`, in no particular order. One part of each file is read."""
     parts = []
     for file in files:
         begin, end = (0, *file.ends)[first], file.ends[last]
@@ -288,7 +288,7 @@ class Share:
 class FragmentWriter:
     """The parameters of written fragments; `bucket_of_query` and `n_documents` are the archive's.
 
-    Where the file order counts, `in_files`, every trial must be there once.
+    If the file order counts, `in_files`, every trial must occur once.
     """
 
     storage: Storage
@@ -299,7 +299,7 @@ class FragmentWriter:
     in_files: FileOrder | None = None
 
     def write_whole(self, system: str, content: str, rows: Detections) -> list[Fragment]:
-        """Write all rows of a run, which are few enough for one fragment; none where there are no rows."""
+        """Write all rows of a run that fits into one fragment. A run without rows gives no fragment."""
         if not len(rows):
             return []
         buckets = self.bucket_of_query[np.flatnonzero(np.bincount(rows.query))]

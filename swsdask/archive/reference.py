@@ -1,14 +1,14 @@
-"""The reference of an evaluation, from an archive's tables and settings: occurrences, numbers of trials, conditions.
+"""The reference of an evaluation, from the tables of an archive and settings: occurrences, trials, conditions.
 
-Which occurrences are evaluated: those whose first word lies inside one excerpt of its (document, channel), ends
-inclusive (KWSEval). Under `compat = "stdeval"` all occurrences, even in documents that the ECF does not have, or with
+Evaluated occurrences are those whose first word lies inside one excerpt of its (document, channel), ends inclusive
+(KWSEval). Under `compat = "stdeval"` they are all occurrences, even in documents that the ECF does not have, or with
 `outside = "drop"` (STDEval -E) those that lie entirely inside one excerpt; under `compat = "mediaeval"` all, on any
-channel and at any time. For document trials only documents of the ECF count. Segment trials under `compat = "kwseval"`:
-`statistics.segment_trials`.
+channel and at any time. For document trials, only documents of the ECF count. For segment trials under
+`compat = "kwseval"` see `statistics.segment_trials`.
 
-The counts of a collection are those of the thesis's table 5.5, before any system. An event is a (query, document),
-relevant if the document holds an evaluated occurrence of the query. Queries out of vocabulary are those with an
-attribute `oov` (in small or capital letters) that is yes, true or 1; where no query has it, they are not counted.
+The counts of a collection are those of table 5.5 of the thesis, without any system. An event is a (query, document). It
+is relevant if the document has an evaluated occurrence of the query. A query is out of vocabulary if its attribute
+`oov` (in any case) is yes, true or 1. If no query has this attribute, they are not counted.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class _Spoken:
-    """The evaluated occurrences, their columns by name, and what is found on the way to them.
+    """The evaluated occurrences, their columns by name, and intermediate results.
 
-    `queries`, bool [n_queries], are those that count; all of a run's under `unlisted_queries = "exclude"`.
+    `queries`, bool [n_queries], are the queries that count; under `unlisted_queries = "exclude"`, all those of a run.
     """
 
     codes: Codes
@@ -71,9 +71,9 @@ def build_reference(
 ) -> Reference:
     """The evaluated occurrences, the trials and the conditions: "all", then those of `by` (see `archive.conditions`).
 
-    `apart`: every document is a group of its own, so that statistics keep it apart. Raises `SettingsError` for an
-    unknown key in `by`, a time in the settings that is no whole number of ticks, or an operating point that the
-    data cannot give.
+    `apart`: every document is a separate group of the statistics. Raises `SettingsError` for an unknown key in `by`, a
+    time in the settings that is not a whole number of ticks, or an operating point that cannot be derived from the
+    data.
     """
     return _reference(archive, _spoken(archive, settings), settings, by, {}, apart=apart)
 
@@ -86,8 +86,9 @@ def build_references(
     *,
     apart: bool = False,
 ) -> list[tuple[Reference, list[Run]]]:
-    """The references of some runs, as `build_reference`, each with its runs: one for all, unless they say of queries
-    what conditions are made of, or which count.
+    """The references of some runs, as `build_reference`, each with its runs.
+
+    There is one for all runs, unless runs determine conditions or the queries that count.
     """
     by_counts, by_lists = is_of_runs(archive.queries, by), settings.unlisted_queries == "exclude"
     if not (by_counts or by_lists):
@@ -111,7 +112,7 @@ def build_references(
 
 
 def requestable(archive: Archive, settings: EvaluationSettings) -> list[tuple[str, Divides, list[str]]]:
-    """The keys that `by` can have, patterns aside: what each divides, and its conditions."""
+    """The possible keys of `by`, without patterns: the items that each divides, and its conditions."""
     spoken = _spoken(archive, settings)
     runs = [counts for run in archive.runs if (counts := _oov_counts(run))]
     return available(_evaluated(archive, spoken, settings, runs[0] if runs else {}))
@@ -124,7 +125,7 @@ def _oov_counts(run: Run) -> dict[str, str]:
 
 
 def listed_queries(run: Run) -> frozenset[str]:
-    """Return the queries that a run lists, with detections or without; empty where its format has no lists."""
+    """Return the queries that a run lists, with or without detections; empty if its format has no lists."""
     of_lists = (name.partition(".") for name in run.attributes)
     return frozenset(query for name, _, query in of_lists if query and name in ("search_time", OF_RUNS))
 
@@ -147,7 +148,7 @@ def _evaluated(
 ) -> ConditionData:
     """Gather what conditions are derived from.
 
-    QUIRK, under `compat = "kwseval"`: of a query that a run does not list oov_count is 0.
+    QUIRK, under `compat = "kwseval"`: oov_count is 0 for a query that a run does not list.
     """
     if oov_counts and settings.compat == "kwseval":
         oov_counts = dict.fromkeys(spoken.codes.query_ids, "0") | dict(oov_counts)
@@ -232,9 +233,9 @@ def _reference(
 
 
 def _judgments(archive: Archive, codes: Codes, settings: EvaluationSettings) -> Judgments | None:
-    """The judged trials; None where trials are no documents, or none was judged.
+    """The judged trials; None if trials are not documents, or no document was judged.
 
-    Raises `SettingsError` where measures of relevant grades are requested without judgments.
+    Raises `SettingsError` if measures of relevant grades are requested without judgments.
     """
     table = archive.judgments
     if settings.trials != "document" or not len(table):
@@ -252,7 +253,7 @@ def _judgments(archive: Archive, codes: Codes, settings: EvaluationSettings) -> 
 
 
 def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> tuple[Columns, int]:
-    """The columns that `Reference` has of them, sorted by (query, document, channel, start, end); how many others."""
+    """The columns of `Reference`, sorted by (query, document, channel, start, end), and the number of others."""
     table = archive.occurrences(FindRule.of(settings))
     found = {name: table[name].to_numpy() for name in table.column_names if name != "document"}
     found["document"] = document_codes(codes.document_ids, table["document"])
@@ -274,7 +275,7 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
 def _segments(
     archive: Archive, codes: Codes, found: Columns, speaker: Sequence[str], settings: EvaluationSettings
 ) -> tuple[Segments, I64 | None]:
-    """The segments, and the one that each of the occurrences `found` is in; None where mid-points say it."""
+    """The segments, and the segment of each of the occurrences `found`; None if mid-points determine it."""
 
     def spans(table: pa.Table) -> Spans:
         times = (table[name].to_numpy() for name in ("channel", "start", "end"))
@@ -292,7 +293,7 @@ def _segments(
 
 
 def _outside(segments: Segments | None, settings: EvaluationSettings) -> Literal["drop", "false_alarm", "error"]:
-    """The rule `outside`. KWSEval's segments take in every detection by its mid-point, wherever it ends."""
+    """The rule `outside`. A segment of KWSEval contains every detection whose mid-point it contains."""
     in_segments = segments is not None and settings.compat == "kwseval" and settings.outside == "drop"
     return "false_alarm" if in_segments else settings.outside
 
@@ -321,7 +322,7 @@ def _targets(
 def trial_counts(
     documents: pa.Table, settings: EvaluationSettings, segments: Segments | None, group_of_document: I16
 ) -> Callable[[Bool | I64], int]:
-    """Return a function from how often groups of documents count [n_groups] to the trials of a query (Eq. 2's N)."""
+    """Return a function from the weights of groups of documents [n_groups] to the trials of a query (N of Eq. 2)."""
     group = group_of_document[: n_documents(documents)]
     if settings.trials == "virtual":
         count = trial_counter(documents, settings.trials_per_second, settings.compat)
@@ -344,10 +345,10 @@ def _averaged(queries: Bool | None, targets: I64, settings: EvaluationSettings) 
 
 
 def _classes(conditions: Sequence[Condition], targets: I64) -> tuple[I32, int]:
-    """`Reference.class_of` and how many classes there are, in order of what the conditions say of them.
+    """`Reference.class_of` and the number of classes.
 
     Two strata (query, group of documents) share a class iff the same conditions count both, each with the same number
-    of non-target trials of the query, so that a false alarm in either weighs the same everywhere.
+    of non-target trials of the query. So a false alarm in either has the same weight everywhere.
     """
     class_of = np.full(targets.shape, -1, np.int64)
     said: list[tuple[tuple[int, int], ...]] = []
@@ -355,7 +356,7 @@ def _classes(conditions: Sequence[Condition], targets: I64) -> tuple[I32, int]:
         queries, groups = np.flatnonzero(condition.queries), np.flatnonzero(condition.groups)
         strata = np.ix_(queries, groups)
         targets_of, n_act = np.unique(targets[strata].sum(axis=1), return_inverse=True)
-        # What conditions before say of a stratum, and what this one says.
+        # The class by the earlier conditions, and the number of targets in this condition.
         both = (class_of[strata] + 1) * len(targets_of) + n_act[:, np.newaxis]
         distinct, place = np.unique(both, return_inverse=True)
         class_of[strata] = len(said) + place.reshape(both.shape)
@@ -369,7 +370,7 @@ def _classes(conditions: Sequence[Condition], targets: I64) -> tuple[I32, int]:
 
 
 def collection_statistics(queries: pa.Table, reference: Reference) -> dict[str, int]:
-    """Documents, queries, events, relevant events and occurrences, and of these what is out of vocabulary."""
+    """The numbers of documents, queries, events, relevant events and occurrences, also of queries out of vocabulary."""
     evaluated = reference.n_documents - reference.n_without_excerpts
     inside = reference.document < evaluated
     pairs = np.unique(reference.query[inside].astype(np.int64) << 32 | reference.document[inside])

@@ -1,13 +1,13 @@
-"""The tables that a reference is made from, and what follows from them: excerpts, judgments, audio time, hashes.
+"""The tables of a reference, and what is derived from them: excerpts, judgments, audio time, hashes.
 
-Evaluated excerpts say which documents there are, and which stretches of time are inside one excerpt. A reference of
-judgments has the same tables: every judged document and every document of the runs is one excerpt, and every query one
-word, spoken in the documents that are relevant to it.
+Evaluated excerpts determine the documents, and the stretches of time inside one excerpt. A reference of judgments has
+the same tables: every judged document and every document of the runs is one excerpt, and every query is one word,
+spoken in the documents that are relevant to it.
 
-Audio time is how many seconds were searched, and so how many trials a query has. By default the excerpts of a document
-are united, whatever their channels (as NIST: two channels of one call count once), and the lengths are summed over
-documents. Time that only `splitcts` excerpts cover counts half. All arithmetic is exact, in half ticks of 0.05 ms. The
-ECF's own total is never used.
+Audio time is the searched time in seconds, which determines the number of trials of a query. By default, the excerpts
+of a document are united, whatever their channels (as by NIST: two channels of one call count once), and the lengths are
+summed over documents. Time that only `splitcts` excerpts cover counts half. All arithmetic is exact, in half ticks of
+0.05 ms. The total in the ECF is never used.
 
 Quirks of the official tools, each under its `compat` only:
 
@@ -15,7 +15,7 @@ Quirks of the official tools, each under its `compat` only:
   different for nested excerpts alone. N is T divided by the trials per second, not multiplied.
 - `stdeval` adds up the excerpts of channel 1, overlapping or not; `splitcts` counts whole.
 - Both add up seconds in double precision, so that T = 92.5 s can make 93 trials; so does `trial_counter`. It adds up
-  documents in the order of the ECF, where KWSEval has that of a hash table.
+  documents in the order of the ECF; KWSEval uses the order of a hash table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from swsdask.model.trials import F64, I8, I32, I64, UNKNOWN_DOCUMENT, Bool
 from swsdask.model.units import TICKS_PER_SECOND, DocumentCodes
 
 COLLECTION = "ecf"
-"""The input that the documents are; where they were judged, it grows with the runs."""
+"""The role of the input with the documents. For judged documents, it grows with the runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +60,15 @@ class ReferenceTables:
 
     @classmethod
     def of(cls, archive: Archive) -> Self:
-        """Take the tables of an archive. Fields inside a map, which Parquet names anyhow, get the names of QUERIES."""
+        """Take the tables of an archive. Fields inside a map, which Parquet renames, get the names of QUERIES."""
         queries = archive.queries.cast(QUERIES.with_metadata(archive.queries.schema.metadata))
         return cls(archive.documents, queries, archive.words, archive.segments, archive.judgments)
 
     @cached_property
     def inputs(self) -> dict[str, str]:
-        """Content hashes by role. They do not depend on the files' compression or layout.
+        """Content hashes by role. They do not depend on the compression or layout of the files.
 
-        What is known of talkers is a role of its own, where it is known: archives of earlier releases do not have it.
+        Data on talkers, if there are any, have their own role, which archives of earlier releases lack.
         """
         said = dict(self.segments.schema.metadata or {})
         genders = said.pop(GENDERS.encode(), None)
@@ -82,7 +82,7 @@ class ReferenceTables:
 
 
 def table_hash(*tables: pa.Table) -> str:
-    """32 hexadecimal digits: of the names, values and metadata of some tables, whatever their layout in memory."""
+    """The hash of names, values and metadata of tables, whatever their layout in memory, in 32 hexadecimal digits."""
     state = xxhash.xxh3_128()
     for table in tables:
         metadata = sorted((table.schema.metadata or {}).items())
@@ -109,16 +109,16 @@ def _column_hash(column: pa.ChunkedArray) -> str:
 
 @dataclass(frozen=True)
 class JudgedFiles:
-    """A file or table of judgments, and the runs whose documents are of the collection as well, judged or not."""
+    """A file or table of judgments, and runs whose documents belong to the collection too, judged or not."""
 
     qrels: str | pa.Table
     runs: tuple[RunSource, ...] = ()
 
 
 def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
-    """The tables that judgments make; whatever is wrong with the judgments is added to `problems`.
+    """The reference tables from judgments. Problems of the judgments are added to `problems`.
 
-    Problems of the runs are reported where they are read as such.
+    Problems of the runs are reported when these are read as runs.
     """
     judged = read_judgments(files.qrels, problems)
     others = other_documents(files.runs, judged.documents)
@@ -151,7 +151,7 @@ def other_documents(
     executor: Executor | None = None,
     done: Callable[[str], None] | None = None,
 ) -> set[str]:
-    """The documents of runs that are not known ones. Each run is read by a task.
+    """The documents of runs that are not among the known ones. Each run is read by a task.
 
     `done` is called with what has been read.
     """
@@ -186,7 +186,7 @@ def n_documents(documents: pa.Table) -> int:
 
 
 def spoken_elsewhere(documents: pa.Table, words: pa.Table) -> tuple[str, ...]:
-    """The documents with words that the table `documents` does not have, sorted. Their codes follow those it has."""
+    """The sorted documents with words that are not in the table `documents`. Their codes follow those of the table."""
     column, spoken = documents["document"], pc.unique(words["document"])
     known = pc.unique(column.filter(pc.is_in(column, value_set=spoken)))
     return tuple(sorted({*spoken.to_pylist()} - {*known.to_pylist()}))
@@ -207,11 +207,11 @@ def _own_codes(documents: pa.Table) -> tuple[I32, int]:
 
 @dataclass(frozen=True, eq=False)
 class Excerpts:
-    """The excerpts, ready for looking up.
+    """The excerpts, prepared for lookup.
 
-    `begins` are (document, channel, start) packed in an int64, ascending; `reaches` the latest end of an excerpt of
-    that (document, channel) that begins no later, packed likewise; `added` that end in seconds as STDEval has it, which
-    adds begin and duration in doubles, the latest of equal ends.
+    `begins` are (document, channel, start) packed in an int64, ascending. `reaches` is the latest end of the excerpts
+    of that (document, channel) that begin no later, packed likewise. `added` is that end in seconds as in STDEval, the
+    sum of begin and duration in double precision, the latest of equal ends.
     """
 
     begins: I64
@@ -272,7 +272,7 @@ _STDEVAL_CHANNEL = 1
 
 
 class _Excerpts(NamedTuple):
-    """Columns by excerpt, those of a document together and by start; `worth` is what a tick counts for."""
+    """Columns by excerpt, grouped by document and sorted by start. `worth` is the weight of a tick."""
 
     document: I64
     channel: I64
@@ -300,7 +300,7 @@ def speech_seconds(documents: pa.Table, compat: Compat) -> float:
 
 
 def trial_counter(documents: pa.Table, trials_per_second: float, compat: Compat) -> Callable[[I64], int]:
-    """Return a function from how often documents count, int64 [n_documents], to N, a query's virtual trials (Eq. 2)."""
+    """Return a function from weights of documents, int64 [n_documents], to N, the virtual trials of a query (Eq. 2)."""
     if compat in _SECONDS:
         document, seconds = _SECONDS[compat](documents)
         trials = _TRIALS[compat]
@@ -335,7 +335,7 @@ _TRIALS: dict[Compat, Callable[[float, float], int]] = {
 
 
 def _added(seconds: F64) -> float:
-    """The sum in double precision, one by one: other sums are more exact."""
+    """The sum in double precision, term by term, as the tools add; other methods are more exact."""
     return float(np.add.accumulate(seconds)[-1]) if len(seconds) else 0.0
 
 
@@ -393,4 +393,4 @@ _MEASURES: dict[Compat, Callable[[_Excerpts], I64]] = {
     "kwseval": _cut_at_the_next,
     "stdeval": _first_channel,
 }
-"""Half ticks that each excerpt adds to its document, where that is not their union."""
+"""The half ticks that each excerpt adds to its document, if excerpts are not united."""

@@ -1,12 +1,12 @@
-"""Tables of an archive and their files: written with size and hash, verified and checked when they are read.
+"""Tables of an archive and their files, which are written with size and hash, and verified and checked when read.
 
-The hash is xxh3-128 (`xxhash`), which runs at the speed of memory: 37 to 48 GB/s in cache where BLAKE3 does 4. It
-guards against damage and mix-ups. It does not guard against a person who may write the archive, nor need it: whoever
-may write an archive may write any numbers into it.
+The hash is xxh3-128 (`xxhash`), which runs at the speed of memory: 37 to 48 GB/s in cache, compared with 4 GB/s for
+BLAKE3. It protects against damage and mix-ups. It need not protect against people who may write the archive, because
+they may write any numbers into it.
 
-The table `runs` says what each run is, and which fragments hold its rows. A fragment is listed with its size and hash,
-and the hashes of its parts: first that of its footer, then those of the column chunks of its row groups, row group by
-row group. So what a cell reads is verified by itself, and is known to be of this run, this row group and this column.
+The table `runs` describes each run and the fragments with its rows. A fragment is listed with its size and hash, and
+the hashes of its parts: first that of its footer, then those of the column chunks of its row groups, row group by row
+group. So each cell verifies exactly what it reads, as belonging to this run, this row group and this column.
 
 No version names the files of nights: each has its own hash.
 """
@@ -41,7 +41,7 @@ REMEDY = (
 _EXPIRED = "If `swsdask expire` removed its version meanwhile, open the archive again."
 
 Verification = Literal["on", "off", "no hashes"]
-"""Whether what is read of an archive is verified by hashes; "no hashes" where an earlier release wrote a file."""
+"""Whether files of an archive are verified by hashes; "no hashes" if an earlier release wrote one of them."""
 
 
 def digest(content: pa.Buffer | bytes) -> bytes:
@@ -62,7 +62,7 @@ def night_file(number: int) -> str:
 
 
 def night_files(storage: Storage) -> list[str]:
-    """The names of as many nights as there are files, from the first on: those that must be there."""
+    """The names of the nights that must exist: from the first on, as many as there are files."""
     found = sum(_NIGHT.fullmatch(name) is not None for name in storage.modified(NIGHTS))
     return [night_file(number) for number in range(1, found + 1)]
 
@@ -76,7 +76,7 @@ def night_content(table: pa.Table, record: bytes) -> bytes:
 
 
 def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> tuple[pa.Table, bytes]:
-    """The numbers and the record of a night. Raises whatever damaged bytes make a reader raise."""
+    """The numbers and the record of a night. Damaged bytes can raise any exception."""
     table = read_parquet(content)
     bare, record = table.replace_schema_metadata(None), table.schema.metadata[_RECORD]
     expected = schema is None or bare.schema.equals(schema)
@@ -86,8 +86,8 @@ def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> t
 
 
 def version_of_last_night(storage: Storage) -> int:
-    """The version of the archive that the last night was scored from; 0 where there is none that can be read."""
-    with suppress(Exception):  # whatever damaged bytes make a reader raise
+    """The version of the archive that the last night was scored from; 0 if no night can be read."""
+    with suppress(Exception):  # damaged bytes can make a reader raise anything
         if names := night_files(storage):
             return int(json.loads(read_night(storage.read(names[-1]))[1])["version"])
     return 0
@@ -111,7 +111,7 @@ class StoredFile:
     file : str
         Its name, relative to the archive.
     size : int, optional
-        How many bytes it has. None, as the hash, where an earlier release wrote it, or where nothing is verified.
+        Its size in bytes. None, like the hash, if an earlier release wrote the file, or if nothing is verified.
     hash : str, optional
         The hash of its bytes, 32 hexadecimal digits.
     """
@@ -131,7 +131,7 @@ class StoredFile:
         return replace(self, size=None, hash=None)
 
     def fault(self, content: pa.Buffer | bytes) -> str | None:
-        """Say how bytes differ from those that were written; None if they do not, or if nothing is known of them."""
+        """Describe how bytes differ from those that were written; None if they do not, or if this is unknown."""
         if self.size is not None and len(content) != self.size:
             return f"one of {len(content):,} bytes instead of {self.size:,}"
         if self.hash is not None and digest(content).hex() != self.hash:
@@ -156,7 +156,7 @@ def damaged(storage: Storage, name: str, found: str, where: str = "", remedy: st
 
 
 def read_file(storage: Storage, stored: StoredFile) -> bytes:
-    """The bytes of a file. Raises `ArchiveError` if it is gone, or is not what was written."""
+    """The bytes of a file. Raises `ArchiveError` if it is missing or damaged."""
     try:
         content = storage.read(stored.file, stored.size)
     except OSError as error:
@@ -172,11 +172,11 @@ def read_table(storage: Storage, stored: StoredFile, *schemas: pa.Schema) -> pa.
     Parameters
     ----------
     storage : Storage
-        The archive's.
+        The storage of the archive.
     stored : StoredFile
         The file.
     *schemas : pa.Schema
-        What the table must be: one of these, whatever its metadata.
+        The allowed schemas of the table, compared without metadata.
 
     Returns
     -------
@@ -186,14 +186,14 @@ def read_table(storage: Storage, stored: StoredFile, *schemas: pa.Schema) -> pa.
     Raises
     ------
     ArchiveError
-        If the file is gone, is not what was written, or holds another table.
+        If the file is missing or damaged, or contains another table.
     """
     content = read_file(storage, stored)
     try:
         table = read_parquet(content)
         table.validate(full=True)
         faults = [_table_fault(table, schema) for schema in schemas]
-    except Exception as error:  # Whatever damaged bytes make a reader raise.
+    except Exception as error:  # Damaged bytes can make a reader raise anything.
         raise unreadable(storage, stored.file, error) from error
     if None not in faults:
         raise damaged(storage, stored.file, f"one with {faults[0]}")
@@ -215,7 +215,7 @@ def _table_fault(table: pa.Table, schema: pa.Schema) -> str | None:
 
 
 def _same_type(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether types are equal, whatever the fields inside them are called and whether these may be null."""
+    """Whether types are equal, ignoring the names and nullability of the fields inside them."""
     if pa.types.is_map(other):
         return bool(pa.types.is_map(one) and one.key_type == other.key_type and one.item_type == other.item_type)
     if pa.types.is_list(other):
@@ -237,7 +237,7 @@ def write_table(storage: Storage, name: str, table: pa.Table) -> StoredFile:
 
 
 def check_spans(storage: Storage, stored: StoredFile, table: pa.Table, *pairs: tuple[str, str]) -> None:
-    """Raise `ArchiveError` for times that no reader lets in: each pair of columns is an ascending span from 0 on."""
+    """Raise `ArchiveError` for invalid times: each pair of columns must be an ascending span from 0 on."""
     for first, last in pairs:
         check_range(storage, stored, table, first, None)
         if pc.any(pc.less(table[last], table[first])).as_py():
@@ -260,7 +260,7 @@ NO_HASHES = (
 
 
 def verification(files: Iterable[StoredFile], verify: bool) -> Verification:
-    """Whether what is read of some files is verified."""
+    """Whether some files are verified when read."""
     if not verify:
         return "off"
     return "no hashes" if any(each.hash is None for each in files) else "on"
@@ -378,7 +378,7 @@ def read_runs_table(storage: Storage, stored: StoredFile) -> dict[str, StoredRun
     Raises
     ------
     ArchiveError
-        If the file is gone or damaged, or says what no writer writes.
+        If the file is missing or damaged, or has content that no writer writes.
     """
     table = read_table(storage, stored, RUNS, EARLIER_RUNS)
     runs: dict[str, StoredRun] = {}

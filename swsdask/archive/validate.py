@@ -61,7 +61,7 @@ _DEFAULTS = EvaluationSettings()
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file, its format (None if it is not recognised), and the counts of its contents, in the order of printing."""
+    """A file, its format (None if not recognised), and the counts of its contents, in the order of output."""
 
     file: str
     format: AnyFormat | None
@@ -85,14 +85,14 @@ def validate(
     executor: Executor | None = None,
     encoding: Encoding = PLAIN,
 ) -> Report:
-    """Check files of any format; in a folder, its reference, or else its runs and its files of term discovery.
+    """Check files of any format. In a folder, check its reference, or otherwise its runs and files of term discovery.
 
     The files of `reference`, or of a reference among the folders, are checked first. If they have no problems, runs are
-    checked against it as scoring under `settings` would: queries and documents that it does not have, detections
-    outside the excerpts, and trials that a run has twice are problems, unless the settings let them be; unknown ids are
-    counted then. `encoding` has the units of tables of runs. Each file of `corpus` must have the format of its role.
-    The resources of a run are checked with it. Each file is a task of the `executor`; None: they are checked here.
-    Raises nothing for bad input.
+    checked against it as in scoring under `settings`: unknown queries and documents, detections outside the excerpts,
+    and trials that a run has twice are problems, unless the settings allow them; then unknown ids are counted.
+    `encoding` has the units of tables of runs. Each file of `corpus` must have the format of its role. The resources of
+    a run are checked with it. Each file is a task of the `executor`; None: this process checks them. Bad input raises
+    nothing.
     """
     urls = list(urls)
     reference = reference or _only_reference(urls)
@@ -157,7 +157,7 @@ class _Known(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """The encoding of runs, and what is known of them; None without a reference."""
+    """The encoding of runs, and the rules for them; None without a reference."""
 
     encoding: Encoding
     known: _Known | None
@@ -233,7 +233,7 @@ def _check(file: str, role: Format | None, rules: _Rules, problems: Problems) ->
 def _format_alone(file: str) -> AnyFormat:
     """The format of a file that is given without a role.
 
-    Names tell tables of a reference. Judgments in a table have no scores, nor has a CTM that is a reference.
+    Tables of a reference are recognised by name. Judgments in a table have no scores, nor has a CTM of a reference.
     """
     found = sniff(file)
     if found in TABLES:
@@ -316,7 +316,7 @@ class _AgainstReference:
         self.seen: dict[str, _Seen] = {}
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:
-        """The pieces of the file, each looked at."""
+        """The pieces of the file, each counted."""
         for piece in self.order.read(0, problems):
             rows, tally = encode_piece(piece, self.codes)
             seen = self.seen.setdefault(piece.header.system, _Seen())
@@ -330,7 +330,7 @@ class _AgainstReference:
             yield piece
 
     def finish(self, problems: Problems) -> dict[str, int]:
-        """Add the problems that the settings call so; the counts of unknown ids that they let be."""
+        """Add what the settings make problems, and return the counts of unknown ids that they allow."""
         counts = {"unknown queries": 0, "unknown documents": 0}
         for system, seen in self.seen.items():
             assert seen.tally is not None

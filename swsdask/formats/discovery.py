@@ -1,4 +1,4 @@
-"""Files of a corpus and of what is found in it: alignments, stretches of speech and folds, speakers, classes.
+"""Files of term discovery: alignments, stretches of speech, folds, speakers, classes.
 
 Fields are separated by blanks or tabs. Times are in seconds, an offset after its onset. Unless stated otherwise, lines
 may be in any order and empty lines are ignored.
@@ -13,8 +13,8 @@ Stretches of files: the parts that are speech (`.split`, `.vad`), and the parts 
     file onset offset
 
 In a fold file, one empty line separates two folds (tde's `.intervals.cross`, `.intervals.within`). Empty lines at the
-end are ignored: tde makes a fold without stretches of one, which counts in none of its means. Any other second empty
-line would make such a fold too, and is an error.
+end are ignored: in tde each makes a fold without stretches, which no mean includes. Any other second empty line would
+make such a fold too, and is an error.
 
 Speaker maps: the speaker of each file.
 
@@ -31,16 +31,16 @@ Class files: the classes of fragments that a system discovered (Zero Resource ch
 
 A class begins with `Class`, after an empty line except for the first, and ends at an empty line or the end of the file
 (tdev2 needs an empty line there too, see `ClassFile.ends_blank`). It may have no fragments. A fragment outside a class,
-or with any number of fields but three, is an error in every definition: tde ignores further fields, tdev2 refuses them,
-and a file that both read has the same meaning here.
+or with a number of fields other than three, is an error in every definition: tde ignores further fields, tdev2 refuses
+them, and a file that both can read has the same meaning here.
 
-Lines `file onset offset [label]` as columns: regular ones all at once, others line by line.
+Lines `file onset offset [label]` are read into columns: regular lines all at once, others line by line.
 
 Both ways give the same columns for the same lines; only the second reports problems. Blanks or tabs separate fields;
 empty lines are ignored. Onset and offset are times in seconds, with the offset after the onset.
 
-A time is exact if its double equals that of an integer number of ticks (then it is the double with which an official
-tool computes, however the time is written); others are rounded half to even and counted.
+A time is exact if its double equals that of an integer number of ticks. It is then the double that an official tool
+uses, however the time is written. Other times are rounded half to even and counted.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ COLUMNS = pa.schema(
         ("rounded", pa.int8()),
     ]
 )
-"""The columns of what is read; where lines have no label there is no such column. `rounded` counts which of start and
-end were finer than a tick."""
+"""The columns of rows; lines without a label have no such column. `rounded` counts which of start and end were finer
+than a tick."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?0*[0-9]{1,2})?")
 
@@ -94,7 +94,7 @@ def read_timed(lines: Lines, file: str, problems: Problems, *, label: str | None
 
 
 def _read_together(lines: Lines, names: list[str]) -> pa.Table:
-    """Raises `ValueError` or `FormatError` if anything is wrong, or merely irregular."""
+    """Read all lines at once. Raises `ValueError` or `FormatError` if a line is wrong or irregular."""
     schema = _schema(names)
     at = lines_with_text(lines.data)
     if not len(at):
@@ -460,7 +460,7 @@ def _kinds(data: bytes) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np
 
 
 def _check_order(kinds: NDArray[np.int8], last: int, lines: Lines, url: str, problems: Problems) -> None:
-    """Note the classes without an empty line before them, and the fragments that have none but an empty line."""
+    """Note classes without an empty line before them, and fragments directly after an empty line."""
     follows_blank = np.concatenate(([last], kinds[:-1])) == _BLANK
     for row in np.flatnonzero(np.where(follows_blank, kinds == _MEMBER, kinds == _CLASS)).tolist():
         if kinds[row] == _CLASS:

@@ -1,8 +1,8 @@
 """Files as bytes, as lines of text, and as fields between blanks.
 
-The first bytes of a file decide how it is decompressed, never its name. Text is read in blocks of whole lines however
-long the file is, in UTF-8 unless another encoding is given. Faults that are raised while a line is read become
-problems with their file and line.
+The first bytes of a file determine the compression, not its name. Text is read in blocks of whole lines, so files may
+have any length, and in UTF-8 unless another encoding is given. Errors that are raised while a line is read become
+problems with file and line.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from swsdask.model.limits import NO_SPACE
 from swsdask.places.reading import Pipe, file_system, is_local, open_local, storage_fault
 
 _STEP = 1 << 16
-"""Most bytes that one `read` of compressed data gives, and so that are lost where they break off."""
+"""The maximum number of bytes that one `read` of compressed data returns. At most so many are lost if data are cut."""
 
 _REPEATED = 1 << 21
-"""The bytes that are kept of a file that is opened once: more than is read to recognise it."""
+"""The number of bytes that are kept of a file that is opened once: more than recognising its format reads."""
 
 COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 """The endings of names of files that are written compressed, and the compression of each."""
@@ -46,16 +46,16 @@ COMPRESSED_NAME = re.compile(r"\.(gz|zst|bz2|xz|zip)$", re.IGNORECASE)
 """The ending of the name of a compressed file."""
 
 EXPANDED_AT_EASE = 128 << 20
-"""Bytes that a file may expand to however small it is: about as many as are scored within 1 GB of memory."""
+"""The number of bytes to which any file may expand: about as many as can be scored within 1 GB of memory."""
 
 MAX_EXPANSION = 100.0
-"""The factor by which a file may otherwise expand; `SWSDASK_MAX_EXPANSION` in the environment replaces it.
+"""The factor by which larger files may expand. The environment variable `SWSDASK_MAX_EXPANSION` replaces it.
 
 Lists of detections expand 5 to 40 times."""
 
 
 def check_expansion(url: str, stored: int, expanded: int) -> None:
-    """Raises `InputError` for a file of which `stored` bytes expand to too many."""
+    """Raise `InputError` for a file whose `stored` bytes expand to too many."""
     said = os.environ.get("SWSDASK_MAX_EXPANSION") or MAX_EXPANSION
     try:
         most = float(said)
@@ -72,7 +72,7 @@ class Readable(Protocol):
     """A stream of bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read at most `size` bytes, none only at the end."""
+        """Read at most `size` bytes. An empty result means the end."""
         ...
 
 
@@ -143,7 +143,7 @@ _COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], AbstractContextManage
     rb"\xfd7zXZ\x00": ("xz", partial(_Streams, lzma.LZMADecompressor)),
     rb"PK\x03\x04": ("zip", _only_member),
 }
-"""By a pattern of the first bytes of a file, how it is compressed and what undoes that."""
+"""By a pattern of the first bytes of a file: its compression and the decompressor."""
 
 _DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
@@ -152,9 +152,9 @@ _DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 def open_bytes(url: str) -> Iterator[BinaryIO]:
     """The bytes of a file at a path or fsspec URL, decompressed while reading; memory is bounded.
 
-    It cannot be sought in, and a `read` may give fewer bytes than were requested: none only at the end. Raises
-    `InputError`, here or from a later `read`, for a file that is not there, is a folder, may not be read, is empty, or
-    whose compressed data are damaged, break off, or expand beyond `check_expansion`.
+    The stream cannot seek, and a `read` may return fewer bytes than requested; only at the end it returns none. Raises
+    `InputError`, at once or from a later `read`, for a file that does not exist, is a folder, may not be read, is
+    empty, or whose compressed data are damaged, truncated, or expand beyond `check_expansion`.
     """
     with ExitStack() as stack:
         try:
@@ -179,7 +179,7 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def decompressed(url: str) -> Iterator[IO[bytes]]:
-    """A copy of what `open_bytes` reads, to seek in. It has no name: no end of the process leaves it behind."""
+    """A seekable copy of what `open_bytes` reads. The copy has no name, so it never outlives the process."""
     with tempfile.TemporaryFile() as copy, open_bytes(url) as stream:
         shutil.copyfileobj(stream, copy, _STEP)
         yield copy
@@ -197,9 +197,9 @@ def file_size(url: str) -> int:
 
 
 class Opened(str):
-    """The path or URL of a file that is open: who opens it gets the same stream, from its begin.
+    """The path or URL of an open file: opening it gives the same stream, from its beginning.
 
-    Another process, or who comes after the file was closed, opens it anew.
+    In another process, or after the file was closed, it is opened anew.
     """
 
     file: _Repeated | None = None
@@ -210,10 +210,10 @@ class Opened(str):
 
 @contextmanager
 def opened_once(url: str) -> Iterator[str]:
-    """A path or URL by which a file can be opened again and again, although it is opened and read once.
+    """A path or URL by which a file can be opened repeatedly, although it is opened and read only once.
 
-    What was read is read again from memory, as long as it is among the first `_REPEATED` bytes. What opening raises is
-    raised where the file is opened within the context.
+    The first `_REPEATED` bytes are read again from memory. Errors of opening are raised when the file is opened within
+    the context.
     """
     place = Opened(url)
     with ExitStack() as stack:
@@ -227,7 +227,7 @@ def opened_once(url: str) -> Iterator[str]:
 
 
 class _Repeated:
-    """A file that is open, and its first bytes once they were read."""
+    """An open file, and those of its first bytes that were read."""
 
     def __init__(self, plain: Any) -> None:
         self._plain = plain
@@ -235,7 +235,7 @@ class _Repeated:
         self._place = 0
 
     def read(self, place: int, size: int) -> bytes:
-        """At most `size` bytes at a place, none only at the end."""
+        """At most `size` bytes at a place. An empty result means the end."""
         if place < len(self._begin):
             return bytes(self._begin[place : place + size])
         if place != self._place:
@@ -253,7 +253,7 @@ class _Repeated:
 
 
 class _Again(io.RawIOBase):
-    """A file that is open, from its begin, with a place of its own in it; the file outlasts it."""
+    """A view of an open file with its own position, from the beginning. Closing it does not close the file."""
 
     def __init__(self, file: _Repeated) -> None:
         self._file = file
@@ -281,7 +281,7 @@ class _Again(io.RawIOBase):
 
 
 def open_plain(url: str) -> Any:
-    """Open a file as it is stored, to read and seek in. Raises what the storage raises, and `InputError`."""
+    """Open a file as it is stored, for reading and seeking. Raises errors of the storage, and `InputError`."""
     if isinstance(url, Opened) and url.file is not None:
         return _Again(url.file)
     if is_local(url):
@@ -295,7 +295,7 @@ def open_plain(url: str) -> Any:
 
 
 class _Source(io.RawIOBase):
-    """A stream whose faults are `InputError`s; one without a single byte is a fault."""
+    """A stream whose errors are `InputError`s. An empty stream is an error."""
 
     def __init__(
         self, url: str, stream: Readable, compression: str | None, plain: BinaryIO, packed: int | None
@@ -349,7 +349,7 @@ def _fault(url: str, compression: str | None, error: Exception) -> InputError | 
 
 @contextmanager
 def writing(path: str) -> Iterator[pa.NativeFile]:
-    """A file of this machine to write to, compressed as its name says."""
+    """A local file to write to, compressed according to its name."""
     codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if path.lower().endswith(ending)), None)
     try:
         with ExitStack() as stack:
@@ -372,7 +372,7 @@ _UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
 
 
 def tidy(data: bytes) -> bytes:
-    """Put the fields of lines one blank apart."""
+    """Separate the fields of lines by single blanks."""
     if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
         data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
     return data
@@ -386,7 +386,7 @@ def lines_with_text(text: bytes) -> NDArray[np.int64]:
 
 @contextmanager
 def noted(problems: Problems) -> Iterator[None]:
-    """Add to `problems` what an `InputError` raised within says, and go on behind."""
+    """Add the problems of an `InputError` raised in the context to `problems`, and continue after it."""
     try:
         yield
     except InputError as error:
@@ -397,7 +397,7 @@ def noted(problems: Problems) -> Iterator[None]:
 
 @contextmanager
 def noted_at(problems: Problems, file: str, line: int) -> Iterator[None]:
-    """Add to `problems` what a `FormatError` raised within says, and go on behind."""
+    """Add a `FormatError` raised in the context to `problems`, and continue after it."""
     try:
         yield
     except FormatError as error:
@@ -405,7 +405,7 @@ def noted_at(problems: Problems, file: str, line: int) -> Iterator[None]:
 
 
 def reached(error: InputError, line: int) -> InputError:
-    """Give an error without a line the line that was reached."""
+    """Give an error without a line the current line."""
     return InputError(*(replace(problem, line=problem.line or line) for problem in error.problems))
 
 
@@ -425,9 +425,9 @@ def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
 
     Lines may end in carriage returns alone, see `with_newlines`.
 
-    Raises `InputError` behind the last good line: where a line is longer than `MAX_LINE` (found without reading it
-    whole), where a byte is not of the encoding, where there is nothing but a byte order mark, and as `open_bytes` does,
-    then with the line that was reached.
+    Raises `InputError` after the last good line: for a line longer than `MAX_LINE` (without reading all of it), for a
+    byte that is invalid in the encoding, for a file with only a byte order mark, and as `open_bytes` does, then with
+    the current line.
     """
     with open_bytes(url) as source:
         blocks = read_blocks(source)

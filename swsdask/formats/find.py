@@ -1,4 +1,4 @@
-"""Files of an evaluation: those that paths, folders, globs and URLs name, and the format of each.
+"""Files of an evaluation: finding those that paths, folders, globs and URLs name, and recognising their formats.
 
 A format is recognised by content, and by name only if the content is ambiguous. A folder of Parquet files that is one
 table (`formats.runs.parquet`) counts as a file.
@@ -144,7 +144,7 @@ _FOREIGN = {
     "an SQLite database": rb"SQLite format 3\0",
     "a JSON array": rb"\s*\[\s*[\[{]",
 }
-"""Tables that are not read, and how they begin."""
+"""Unsupported tables, and their first bytes."""
 _TAR_MARK_AT = 257
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
@@ -152,9 +152,9 @@ _QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
 
 
 def sniff(url: str, otherwise: Format | None = None, expected: Collection[AnyFormat] = ()) -> AnyFormat:
-    """Return the format of a file, `otherwise` where it is not recognised.
+    """Return the format of a file, or `otherwise` if it is not recognised.
 
-    Of several formats of lines that it may have, it is the one that its name indicates, else one that is `expected`.
+    If lines fit several formats, it is the one that the name indicates, or one that is `expected`.
 
     Raises `InputError` if it is not recognised and there is no other, and what `open_bytes` raises.
     """
@@ -297,7 +297,7 @@ def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, P
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether it is a glob and not a file whose name looks like one."""
+    """Whether a pattern is a glob, not a file whose name looks like one."""
     return glob.has_magic(pattern) and not os.path.exists(pattern)
 
 
@@ -314,7 +314,7 @@ def matching(pattern: str) -> list[str]:
 
 
 Known = Callable[[Sequence[str]], Collection[str]]
-"""Returns those of some files that are runs known by names and stamps, so that they need not be opened."""
+"""A function that selects the files that are known runs by names and stamps, which need not be opened."""
 
 
 def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
@@ -328,9 +328,7 @@ def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
 
 
 def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list[str]:
-    """The runs in a folder, sorted, or the folder if it is one table; what `find_runs` raises of its files is added to
-    `problems`.
-    """
+    """The sorted runs in a folder, or the folder if it is one table. Problems (see `find_runs`) go to `problems`."""
     files = _unarchived(folder)
     if is_one_table(folder):
         return [folder]
@@ -381,8 +379,8 @@ def _classes_in(folder: str, problems: Problems) -> list[str]:
 class ReferenceFiles:
     """The files of a reference: what was evaluated, spoken and searched, as paths or URLs.
 
-    They are NIST's files, or `tables` of documents, of occurrences and, if need be, of queries
-    (`formats.reference.table`). A `lexicon` and a `vocabulary` say more of the queries
+    They are NIST's files, or `tables` of documents, of occurrences and optionally of queries
+    (`formats.reference.table`). A `lexicon` and a `vocabulary` add attributes to the queries
     (`formats.reference.nist_xml`).
     """
 
@@ -397,10 +395,10 @@ class ReferenceFiles:
 def find_reference(url: str) -> ReferenceFiles:
     """The three files of a reference in a folder at a path or fsspec URL.
 
-    Names say what is what (`*.ecf.xml`, `*.rttm` or else `*.ctm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or .zst;
-    also `ecf.xml`, `kwlist.xml`). Where they leave a kind missing, the content of the files whose names say nothing
-    does. A folder without any of them may have tables, `documents.csv`, `occurrences.csv` and perhaps `queries.csv`
-    (or .tsv, .jsonl, .parquet). Raises `InputError` if there is no such folder, or not exactly one of each; it names
+    Files are recognised by name (`*.ecf.xml`, `*.rttm` or else `*.ctm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or
+    .zst; also `ecf.xml`, `kwlist.xml`). If a kind is missing, files with other names are recognised by content. A
+    folder without any of them may have tables, `documents.csv`, `occurrences.csv` and optionally `queries.csv` (or
+    .tsv, .jsonl, .parquet). Raises `InputError` if there is no such folder, or not exactly one of each; the error names
     the candidates.
     """
     found = reference_candidates(url)
@@ -423,13 +421,13 @@ def find_reference(url: str) -> ReferenceFiles:
 
 
 def table_kind(file: str) -> Format | None:
-    """The table of a reference that a file is by its name, if any."""
+    """The kind of reference table that the name of a file indicates, if any."""
     named = _TABLE.fullmatch(COMPRESSED_NAME.sub("", file.rsplit("/", 1)[-1]))
     return _TABLE_KINDS[named[1].lower()] if named else None
 
 
 def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
-    """The tables of documents, occurrences and perhaps queries among some files, by their names; else nothing."""
+    """The tables of documents, occurrences and optionally queries among some files, by their names."""
     kinds = {file: table_kind(file) for file in files}
     found = {name: [file for file in kinds if kinds[file] is kind] for name, kind in _TABLE_KINDS.items()}
     tables = {name: candidates for name, candidates in found.items() if candidates}
@@ -473,7 +471,7 @@ def _twice(url: str, kind: str, candidates: list[str], otherwise: str = "") -> P
 
 
 def _unarchived(folder: str) -> list[str]:
-    """The files of a folder, as `files_in`. Raises `InputError` if it is an archive, whose files are its own."""
+    """The files of a folder, as `files_in`. Raises `InputError` if it is an archive."""
     files = files_in(folder)
     manifest = next((name for file in files if ARCHIVED.fullmatch(name := file.rsplit("/", 1)[-1])), None)
     if manifest is not None:

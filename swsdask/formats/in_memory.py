@@ -1,8 +1,8 @@
 """Tables in memory: pandas and Polars DataFrames, Arrow tables, DuckDB relations, dictionaries as rows or by column.
 
-Whatever exports itself through the Arrow PyCapsule interface is a table, unless it is a single column; so are rows, and
-columns by name. Rows are numbered from 1 in messages. Columns have the names and the meaning that they have in files
-(`formats.runs.table`). Judgments and runs of judged documents may have those of ranx and ir_measures too.
+An object that exports itself through the Arrow PyCapsule interface is a table, unless it is a single column; so are
+lists of rows, and mappings of columns. Messages number rows from 1. Columns have the same names and meanings as in
+files (`formats.runs.table`). Judgments and runs of judged documents may also have the names of ranx and ir_measures.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Judged: TypeAlias = Table | Mapping[str, Mapping[str, object]]
 
 
 def is_table(value: object) -> TypeGuard[Table]:
-    """Whether `as_arrow` takes a value. Rows that can be drawn only once are not looked at."""
+    """Whether `as_arrow` accepts a value. Iterators of rows are not consumed."""
     if isinstance(value, Mapping):
         return bool(value) and all(map(_is_column, value.values()))
     if isinstance(value, ArrowStream):
@@ -55,7 +55,7 @@ def is_table(value: object) -> TypeGuard[Table]:
 
 
 def is_uncomputed(value: object) -> TypeGuard[Table]:
-    """Whether a value is a table that is still to be computed, such as a DataFrame of Dask or a LazyFrame of Polars."""
+    """Whether a value is a lazy table, such as a DataFrame of Dask or a LazyFrame of Polars."""
     writes = hasattr(type(value), "to_parquet") or hasattr(type(value), "sink_parquet")
     return writes and not isinstance(value, ArrowStream)
 
@@ -95,10 +95,10 @@ def _row(value: Any) -> dict[str, object]:
 
 
 def as_arrow(table: Table, name: str) -> pa.Table:
-    """The table as Arrow, without a copy where it is Arrow already; an index without a name is left out.
+    """The table as Arrow, without a copy if it is already Arrow. An index without a name is left out.
 
-    `name` is what messages call it. Raises `InputError` for what is no table, for columns of mixed types or unequal
-    lengths, and for two columns of one name.
+    `name` is its name in messages. Raises `InputError` for a value that is not a table, for columns of mixed types or
+    unequal lengths, and for two columns of one name.
     """
     if isinstance(table, Iterator | tuple) and not isinstance(table, ArrowStream):
         table = list(table)
@@ -114,7 +114,7 @@ def as_arrow(table: Table, name: str) -> pa.Table:
         if not _is_row(row):
             raise _no_table(name, f"a list with {shown(repr(row))}")
     rows = [_row(row) for row in given]
-    # pa.Table.from_pylist takes the keys of the first row alone.
+    # pa.Table.from_pylist uses only the keys of the first row.
     names = dict.fromkeys(column for row in rows for column in row)
     try:
         arrow = pa.table({n: [row.get(n) for row in rows] for n in names} if isinstance(table, list) else table)
@@ -155,9 +155,9 @@ def _no_table(name: str, found: str) -> InputError:
 
 
 def by_pair(given: Judged, name: str, value: str) -> pa.Table:
-    """A table as Arrow; of a mapping by query and document the columns query, document and `value`.
+    """A table as Arrow. A mapping by query and document gives the columns query, document and `value`.
 
-    The columns of ranx and ir_measures get the names that they have here, unless there are columns of these names.
+    Columns with names of ranx and ir_measures get our names, unless there are columns with these.
     """
     if not isinstance(given, Mapping) or is_table(given):
         table = as_arrow(given, name)
@@ -177,9 +177,9 @@ def by_pair(given: Judged, name: str, value: str) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class TableRun:
-    """A run in a table in memory: a source of rows as files are. Picklable.
+    """A run in a table in memory, a source of rows like a file. Picklable.
 
-    `file` is what messages call it. A table of `judged` documents needs no times.
+    `file` is its name in messages. A table of `judged` documents needs no times.
     """
 
     file: str

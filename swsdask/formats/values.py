@@ -62,7 +62,7 @@ def with_article(name: str) -> str:
 
 
 def check_columns(names: Sequence[str], needed: Sequence[str], single: Sequence[str]) -> None:
-    """Check that the columns of a table are there, case and blanks around a name ignored.
+    """Check that a table has the columns, ignoring case and blanks around names.
 
     Raises `FormatError` for a column of `needed` that is missing, with the column that it may be, and for one of
     `single` that comes twice.
@@ -263,7 +263,7 @@ def is_number(text: str) -> bool:
 
 
 def system_of_file(url: str) -> str:
-    """The name of the system by the file's name: without its known endings, and without a URL's query string.
+    """The name of the system, from the name of the file: without known endings and the query string of a URL.
 
     Of a chain of URLs the first one that has a path names the file: `zip://run.csv::folder/runs.zip` is `run`.
     """
@@ -275,7 +275,7 @@ def system_of_file(url: str) -> str:
 
 
 def read_header(attributes: Mapping[str, str], file: str, system: str | None) -> RunHeader:
-    """The header with `attributes`. The run's name is `system`, else that in the attributes, else that of the file.
+    """The header with `attributes`. The run's name is `system`, or that in the attributes, or that of the file.
 
     Raises `FormatError` for a name that is not an id, and for declared scores that are not a range.
     """

@@ -1,7 +1,7 @@
 """XML as a stream of events: safe, and in bounded memory however large the file or any part of it is.
 
-The parser is expat, which knows the line of every tag (libxml2 counts to 65 535). A document type declaration is an
-error, so there are no entities but the five of XML, and nothing is fetched. Namespace prefixes of elements are ignored.
+The parser is expat, which knows the line of every tag (libxml2 counts only to 65 535). A document type declaration is
+an error, so the only entities are the five of XML, and nothing is fetched. Namespace prefixes of elements are ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_elements(url: str) -> Iterator[Start | End]:
 
 @dataclass
 class _Open:
-    """An element whose end tag has not come yet."""
+    """An element without its end tag so far."""
 
     path: tuple[str, ...]
     has_children: bool = False
@@ -90,7 +90,7 @@ class _Parser:
 
     @property
     def line(self) -> int:
-        """The line that was reached."""
+        """The current line."""
         return self._expat.CurrentLineNumber
 
     def feed(self, data: bytes) -> Iterator[Start | End]:

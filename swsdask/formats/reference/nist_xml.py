@@ -4,20 +4,20 @@ ECF: which parts of which recordings are evaluated (NIST's experiment control fi
 
 Query lists: `kwlist` (keyword search) and the older `termlist`; a query, keyword and term are one thing.
 
-A lexicon or a text says how many phones the queries of a list have, and which are out of vocabulary. What is found
-becomes attributes of the queries, `n_phones` and `oov`, so an archive keeps it and conditions can be made of it,
-without the file. The attribute `oov` of the list is replaced.
+A lexicon or a text determines the number of phones of queries, and which are out of vocabulary. These become the
+attributes `n_phones` and `oov` of the queries, so an archive stores them and conditions can use them without the file.
+The attribute `oov` of the list is replaced.
 
 A lexicon has a word and its phones on a line, with blanks between them (CMUdict, Kaldi's lexicon.txt); or a word and
 its pronunciations with tabs between them, each of phones with blanks between them (Babel's, without a romanised form).
-Of several pronunciations of a word the first counts, on whatever line; `WORD(2)` is a pronunciation of WORD. A
-probability behind the word (a number up to 1 with a decimal point, Kaldi's lexiconp.txt) is passed over, and so are
-lines that begin with `;;;` and the marks of stress, syllables and boundaries `"`, `%`, `.` and `#`.
+The first of several pronunciations of a word counts, on any line; `WORD(2)` is a pronunciation of WORD. A probability
+after the word (a number up to 1 with a decimal point, Kaldi's lexiconp.txt) is ignored, and so are lines that begin
+with `;;;` and the marks of stress, syllables and boundaries `"`, `%`, `.` and `#`.
 
 The number of phones of a query is that of all its words. A query is out of vocabulary iff one of its words is not in
 the text or, without a text, in the lexicon; words are compared without case where the list compares so
-(`compareNormalize`). A query with a word that is not in the lexicon has no number of phones. A text is words with
-blanks between them, on whatever lines: what a recogniser's language model was trained on, or a list of words.
+(`compareNormalize`). A query with a word that is not in the lexicon has no number of phones. A text has words separated
+by blanks, on any lines: the training text of a language model, or a list of words.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _NEEDED = ("audio_filename", "channel", "tbeg", "dur")
 
 
 def read_ecf(url: str, problems: Problems) -> pa.Table:
-    """The evaluated excerpts (`model.schemas.DOCUMENTS`), in file order; whatever is wrong is added to `problems`.
+    """The evaluated excerpts (`model.schemas.DOCUMENTS`), in file order. Problems are added to `problems`.
 
     Times in ticks; start and end are each rounded once, half to even, and `rounded` in the metadata counts those that
-    were. An excerpt without `language` or `source_type` has the root element's. Excerpts may overlap. The root's
-    `source_signal_duration` is passed over, since it is often wrong, and so are attributes that an ECF does not have.
+    were. An excerpt without `language` or `source_type` has the value of the root element. Excerpts may overlap. The
+    root's `source_signal_duration` is ignored, since it is often wrong, and so are unknown attributes.
     """
     excerpts = _ExcerptReader(url, problems)
     with noted(problems), opened_once(url) as url:
@@ -71,7 +71,7 @@ def read_ecf(url: str, problems: Problems) -> pa.Table:
 
 
 class _ExcerptReader:
-    """A reader of excerpts: how many were `seen`, and the rows of those without fault."""
+    """A reader of excerpts: the number `seen`, and the rows of valid ones."""
 
     def __init__(self, url: str, problems: Problems) -> None:
         self.seen = 0
@@ -81,7 +81,7 @@ class _ExcerptReader:
         self._rounded = 0
 
     def add(self, line: int, attributes: dict[str, str]) -> None:
-        """Take in an excerpt, or note what is wrong with it."""
+        """Add an excerpt, or note its problems."""
         self.seen += 1
         before = len(self._problems)
         missing = [name for name in _NEEDED if name not in attributes]
@@ -106,7 +106,7 @@ class _ExcerptReader:
             self._rounded += span.rounded
 
     def table(self) -> pa.Table:
-        """The excerpts without fault."""
+        """The valid excerpts."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(DOCUMENTS)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
         return pa.Table.from_arrays(arrays, schema=DOCUMENTS.with_metadata({"rounded": str(self._rounded)}))
@@ -117,8 +117,8 @@ _NORMALIZATIONS = ("", "lowercase")
 
 
 FIRST_TOKEN = 0xF0000
-"""The first of the private characters of Unicode each of which is the text of a query whose occurrences are given: no
-filter and no folding of case changes it, so the term finder finds exactly these."""
+"""The first of the private Unicode characters that are the texts of queries with given occurrences. No filter and no
+case folding changes them, so the term finder finds exactly these occurrences."""
 
 
 def has_tokens(queries: pa.Table) -> bool:
@@ -127,8 +127,9 @@ def has_tokens(queries: pa.Table) -> bool:
 
 
 def texts_of(queries: pa.Table) -> list[str]:
-    """The texts of queries (`model.schemas.QUERIES`), "" without one: the attribute `text` where occurrences are given,
-    in judgments, and in lists whose every text is the id.
+    """The texts of queries (`model.schemas.QUERIES`), "" for none.
+
+    For given occurrences, for judgments, and for lists whose every text is the id, it is the attribute `text`.
     """
     texts: list[str] = queries["text"].to_pylist()
     if texts != queries["query"].to_pylist() and not has_tokens(queries):
@@ -152,12 +153,12 @@ _DIALECTS = {
 
 
 def read_queries(url: str, problems: Problems) -> pa.Table:
-    """The queries (`model.schemas.QUERIES`), in file order; whatever is wrong is added to `problems`.
+    """The queries (`model.schemas.QUERIES`), in file order. Problems are added to `problems`.
 
     `attributes` holds the names and values of kwinfo or terminfo, and the query element's own attributes other than its
-    id, as text. The root element's attributes are the table's metadata. Blanks around a text are dropped, and those
-    within are one blank each; nothing else is done to a text or an id. Elements within a query that these formats do
-    not have are passed over.
+    id, as text. The attributes of the root element are the metadata of the table. Blanks around a text are dropped, and
+    those within are reduced to single blanks; texts and ids are otherwise unchanged. Unknown elements within a query
+    are ignored.
     """
     header: dict[str, str] = {}
     queries = _Queries(url, problems)
@@ -191,7 +192,7 @@ def spoken_encoding(queries: pa.Table, url: str, rttm: str) -> str:
             declared = declared_encoding(next(read_blocks(source)))
         return "utf-8" if declared.startswith("utf") or _is_utf8(rttm) else declared
     except (InputError, FormatError):
-        return "utf-8"  # what is wrong with the files is said by who reads them
+        return "utf-8"  # the readers of the files report their problems
 
 
 def _is_utf8(url: str) -> bool:
@@ -213,9 +214,9 @@ def _check_normalization(url: str, line: int, header: dict[str, str], problems: 
 
 @dataclass
 class _Query:
-    """A query whose end tag has not come yet; `name` and `value` are those of its latest attr element.
+    """A query without its end tag so far. `name` and `value` are those of its latest attr element.
 
-    `right` is whether its id has no fault.
+    `right` is whether its id is valid.
     """
 
     identifier: str
@@ -239,7 +240,7 @@ class _Queries:
         self._rows: list[tuple[str, str, list[tuple[str, str]]]] = []
 
     def start(self, event: Start) -> None:
-        """Take in the start tag of an element below the root."""
+        """Handle the start tag of an element below the root."""
         names = self.dialect
         match event.path[1:]:
             case (names.query,):
@@ -251,7 +252,7 @@ class _Queries:
                 self._query.name = self._query.value = None
 
     def end(self, event: End) -> None:
-        """Take in an end tag."""
+        """Handle an end tag."""
         names, query = self.dialect, self._query
         match event.path[1:]:
             case (names.query, names.text):
@@ -268,7 +269,7 @@ class _Queries:
             self._note(event.line, f"text only within {names.text}", shown(event.text), "Correct or remove it.")
 
     def table(self, header: dict[str, str]) -> pa.Table:
-        """The queries without fault."""
+        """The valid queries."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(QUERIES)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, QUERIES, strict=True)]
         return pa.Table.from_arrays(arrays, schema=QUERIES.with_metadata(header))
@@ -314,7 +315,7 @@ _PROBABILITY = re.compile(r"[01]?\.\d*(e-?\d+)?|1\.0*")
 
 
 def described(queries: pa.Table, lexicon: str | None, vocabulary: str | None, problems: Problems) -> pa.Table:
-    """The queries with what a lexicon and a text say of them as attributes; faults are added to `problems`."""
+    """Add attributes from a lexicon and a text to queries. Problems are added to `problems`."""
     header = queries.schema.metadata or {}
     folded: Callable[[str], str] = str.lower if header.get(b"compareNormalize") == b"lowercase" else str
     phones = None if lexicon is None else _read_lexicon(lexicon, folded, problems)

@@ -4,10 +4,9 @@ A record has nine fields, or ten in the newer form, with blanks between them:
 
     type file channel start duration word subtype speaker confidence [lookahead]
 
-`LEXEME` records are words, `SPEAKER` records are segments, in upper or lower case; the other types score nothing: they
-are counted and passed over, also those that RTTM does not have. Words may have no duration. Of `SPKR-INFO` records,
-which score nothing either, the gender of the talker is kept, their subtype, for conditions. `;;` begins a comment, at
-the start of a line or after a blank.
+`LEXEME` records are words and `SPEAKER` records are segments, in upper or lower case. Other types, including unknown
+ones, are counted and ignored. Words may have no duration. From `SPKR-INFO` records, the gender of the talker, their
+subtype, is kept for conditions. `;;` begins a comment, at the start of a line or after a blank.
 
 A CTM is read as an RTTM of words: its lines have the fields of one word (NIST's sclite),
 
@@ -16,8 +15,8 @@ A CTM is read as an RTTM of words: its lines have the fields of one word (NIST's
 where channels are numbers, or A and B. Without a type a word is `lex`. Alternatives (`<ALT_BEGIN>`, `<ALT>`,
 `<ALT_END>`) are an error: which of them was spoken is not known.
 
-Records become columns all at once where they are as they should be, else one by one. Both ways give the same columns
-for the same lines; only the second can say what is wrong with them.
+Regular records are read into columns all at once, others one by one. Both ways give the same columns for the same
+lines; only the second reports problems.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ _COMMENT = re.compile(rb"(?:^|(?<=[ \t\r\f\v]));;.*$", re.MULTILINE)
 
 
 class Records(NamedTuple):
-    """The words and segments of some lines, in order; the records of each other type, and what they say of talkers.
+    """The words and segments of some lines, in order, the numbers of records of other types, and genders of talkers.
 
     `genders` are by document and talker.
     """
@@ -112,7 +111,7 @@ class Records(NamedTuple):
 
 
 def read_records(lines: Lines, file: str, problems: Problems) -> Records:
-    """The records of some lines. What is wrong with one is added to `problems`, and that one is left out."""
+    """The records of some lines. Records with problems are left out, and the problems added to `problems`."""
     try:
         return _read_together(lines)
     except (ValueError, FormatError):
@@ -120,7 +119,7 @@ def read_records(lines: Lines, file: str, problems: Problems) -> Records:
 
 
 def _read_together(lines: Lines) -> Records:
-    """Raises `ValueError` or `FormatError` if anything is amiss, or merely out of the ordinary."""
+    """Read all lines at once. Raises `ValueError` or `FormatError` if a record is wrong or irregular."""
     text = tidy(_COMMENT.sub(b"", lines.data) if b";;" in lines.data else lines.data)
     names = list(_FIELDS)
     if text.lstrip(b"\n").partition(b"\n")[0].count(b" ") < len(names) - 1:
@@ -193,7 +192,7 @@ def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
 
 
 def _rows(fields: list[str], number: int, file: str, problems: Problems) -> Iterator[tuple[object, ...]]:
-    """The row of `COLUMNS` that a record makes, if nothing is wrong with it."""
+    """The row of `COLUMNS` of a record, if it has no problems."""
     kind, filename, channel_text, start, duration, word, subtype, speaker = fields[:8]
     before = len(problems)
     with noted_at(problems, file, number):
@@ -221,7 +220,7 @@ def _check_type(name: str) -> None:
 
 
 def _others(types: Counter[str]) -> Counter[str]:
-    """The records of types that are passed over."""
+    """The records of ignored types."""
     return Counter({name: count for name, count in types.items() if name not in (WORD, SEGMENT)})
 
 
@@ -262,7 +261,7 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
 
 
 def _records_of_ctm(lines: Lines, file: str, problems: Problems) -> Lines:
-    """Lines of a CTM as records of words. What is no word is added to `problems`, and left out."""
+    """Lines of a CTM as records of words. Other lines are left out, and added to `problems`."""
     records = []
     for number, line in enumerate(_COMMENT.sub(b"", lines.data).split(b"\n"), lines.first):
         fields = line.split()
@@ -289,7 +288,7 @@ def _listed(types: Counter[str]) -> str:
 
 
 def _as(schema: pa.Schema, records: pa.Table, counted: dict[str, str], rare: dict[str, str]) -> pa.Table:
-    """Records as a table with metadata: all of `counted`, and what of `rare` says anything."""
+    """Records as a table with metadata: all of `counted`, and those of `rare` that are not empty."""
     rounded = str(pc.sum(records["rounded"]).as_py() or 0)
     rare = {"repeated": str(repeated(records.drop_columns(list(_NOT_COMPARED))) or ""), **rare}
     said = {"rounded": rounded, **counted, **{name: value for name, value in rare.items() if value}}
