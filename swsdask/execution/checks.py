@@ -1,7 +1,7 @@
-"""Checks of workers before they get work: this code, temporary space, and the files that they are to read.
+"""Checks of workers before they get work: the version of the code, temporary space, and the files to read.
 
-One call asks all workers at once. What they run is sent by value, so that it also runs, and reports, where swsdask is
-not installed. A call with a time limit (`within`) that does not return is left in its own thread.
+One call checks all workers at once. The function is sent by value, so that it also runs, and reports, on workers
+without swsdask. A call with a time limit (`within`) that does not return is left in its own thread.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from swsdask.model.errors import ClusterError
 from swsdask.places.writing import TEMPORARY
 
 Answer = Mapping[str, Any] | BaseException
-"""The answer of a worker, or what asking it raised."""
+"""The answer of a worker, or the exception that the call raised."""
 
 
 def looking(
     places: Sequence[str], options: Mapping[str, Mapping[str, object]] | None
 ) -> Callable[[], dict[str, object]]:
-    """A function that looks around on a worker.
+    """Return a function that collects the data for the checks on a worker.
 
     Parameters
     ----------
     places : sequence of str
         Files, by path or URL, that the worker must see.
     options : mapping, optional
-        The options of stores (`places.reading.options`) to reach them with. None: those that are there.
+        The options of stores (`places.reading.options`) for the places. None: those of the worker.
 
     Returns
     -------
     callable
-        It returns the version and the hash of the code of swsdask, or why it cannot be imported; what is wrong with
-        the folder of temporary files; and the first place that cannot be seen, with the reason.
+        It returns the version and the hash of the code of swsdask, or why it cannot be imported; the problem of the
+        folder of temporary files, if any; and the first place that cannot be seen, with the reason.
     """
 
     def look() -> dict[str, object]:
-        # Whatever is used here is imported here: a worker may lack it.
+        # All imports are local, because a worker may lack the modules.
         import hashlib
         import tempfile
         from pathlib import Path
@@ -76,7 +76,7 @@ def looking(
 
 
 def check_answers(answers: Mapping[str, Answer]) -> None:
-    """Raise `ClusterError` for the first worker that lacks something, saying what to do.
+    """Raise `ClusterError` with a remedy for the first worker that lacks something.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def check_answers(answers: Mapping[str, Answer]) -> None:
 
 def _fault(answer: Answer, own: Mapping[str, object]) -> str | None:
     if isinstance(answer, OSError):
-        return None  # The worker was lost while it was asked, which the executor bears.
+        return None  # The worker was lost during the check; the executor handles this.
     if isinstance(answer, BaseException):
         return (
             f"cannot be asked what it has: {type(answer).__name__}: {answer}. Install the same Python, Dask and "
@@ -135,14 +135,14 @@ Returned = TypeVar("Returned")
 def within(limit_s: float, call: Callable[[], Returned]) -> Returned:
     """Return what `call` returns.
 
-    A scheduler or worker that is stopped keeps its connections open, so a call to it waits without end.
+    A scheduler or worker that is stopped keeps its connections open, so a call to it would wait forever.
 
     Raises
     ------
     TimeoutError
         If the call has not returned after `limit_s` seconds.
     Exception
-        What the call raises.
+        Any exception of the call.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""TLS connections of Dask that do not break with another's.
+"""TLS connections of Dask that do not break when another connection breaks.
 
-Until CPython clears OpenSSL's errors itself (its issue 148594), a connection that breaks while it is written leaves an
-error with the thread. The next connection that the thread reads takes that error for its own, and closes. So one lost
-worker would take along the client, or a second worker, wherever OpenSSL is 3.4 or newer.
+Until CPython clears OpenSSL's errors itself (its issue 148594), a connection that breaks during a write leaves an error
+in the queue of the thread. The next connection that the thread reads treats that error as its own, and closes. So with
+OpenSSL 3.4 or newer, one lost worker would disconnect the client or a second worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from distributed.security import Security
 
 
 class Encryption(Security):
-    """Keys as Dask has them. What is connected with them leaves no error of OpenSSL behind."""
+    """Dask's keys. Connections with them leave no OpenSSL error behind."""
 
     def get_connection_args(self, role: str) -> dict[str, Any]:
         """The arguments of connecting as `role`."""
@@ -34,7 +34,7 @@ def _clearing(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Clearing(ssl.SSLSocket):
-    """A socket that clears OpenSSL's errors after one that Python leaves there: those of the system."""
+    """A socket that clears OpenSSL's errors after system errors, which Python leaves in the queue."""
 
     def do_handshake(self, block: bool = False) -> None:
         with _errors_cleared():
@@ -53,7 +53,7 @@ class _Clearing(ssl.SSLSocket):
 def _errors_cleared() -> Iterator[None]:
     try:
         yield
-    except ssl.SSLError:  # was cleared; mostly that there is nothing to read yet
+    except ssl.SSLError:  # already cleared by Python; mostly that there is nothing to read yet
         raise
     except OSError:
         _clear()
@@ -61,6 +61,6 @@ def _errors_cleared() -> Iterator[None]:
 
 
 def _clear() -> None:
-    """Clear OpenSSL's errors of this thread: in Python a setting that fails does it."""
+    """Clear OpenSSL's errors of this thread. In Python, a failing setting does this."""
     with suppress(ssl.SSLError):
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers("none of this name")

@@ -1,10 +1,10 @@
-"""Executors map a function over items and merge or return the results. They know no measure.
+"""Executors map a function over items and merge or return the results. They are independent of measures.
 
-Results merge as a tree: as soon as `fan_in` parts of one level are there, they become one part of the next. `run_tasks`
-returns the results of independent tasks in order. Work reports to a `Progress`.
+Results are merged as a tree: `fan_in` parts of one level become one part of the next level. `run_tasks` returns the
+results of independent tasks in order. Work reports to a `Progress`.
 
-The executors in this process are here: serial, for small work and for debugging, and threads. Reading, kernels and
-large array operations release the interpreter's lock, so that threads run at once.
+This module has the executors within this process: serial, for small work and for debugging, and threads. Reading,
+kernels and large array operations release the interpreter's lock, so threads run in parallel.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Part = TypeVar("Part")
 Shared = TypeVar("Shared")
 
 _ADDRESSES, _THREADS = 1 << 30, 5
-"""Of how many addresses threads leave enough for a small evaluation; and how many threads there are beside them."""
+"""The address space with which threads leave enough for a small evaluation, and the number of other threads."""
 
 TASKS_AHEAD = 4
-"""The number of items per worker that are drawn and not yet done: no worker waits, and memory stays flat."""
+"""The number of items per worker that are drawn but not yet done, so that no worker waits and memory stays flat."""
 
 
 class Executor(Protocol):
-    """Serial, threads or dask.distributed. Results do not depend on which."""
+    """Serial, threads or dask.distributed. Results do not depend on the executor."""
 
     @property
     def workers(self) -> int:
@@ -42,16 +42,16 @@ class Executor(Protocol):
 
     @property
     def shares_memory(self) -> bool:
-        """Whether tasks see this process's memory, so that data need not be stored for them."""
+        """Whether tasks see the memory of this process, so that data need not be stored for them."""
         ...
 
     @property
     def folder(self) -> str | None:
-        """A folder for what need not be sent, which this process and all workers see; None: there is none."""
+        """A folder that this process and all workers see, for data that then need not be sent; None without one."""
         ...
 
     def share(self, value: Shared) -> Shared:
-        """Make a value known to every worker once; pass what is returned as `shared` of a map, alone or in a tuple."""
+        """Send a value to every worker once. Pass the returned value as `shared` of a map, alone or in a tuple."""
         ...
 
     def check(self, places: Sequence[str]) -> None:
@@ -72,12 +72,12 @@ class Executor(Protocol):
         done: Callable[[Item], None] | None = None,
         name: str = "map",
     ) -> Part | None:
-        """Everything that function(item, shared) gives, merged; None without items.
+        """Merge the results of function(item, shared) for all items; None without items.
 
-        `merge` is associative and commutative and leaves its arguments as they are: parts are merged as they come, and
-        again where a worker was lost. Items are drawn lazily, a few per worker ahead. `done` is called in this process
-        as items end. A failing item raises `ExecutionError` that carries `label(item)`, or the `SwsdaskError` that the
-        item raised itself. `name`, such as the round, stands before the label where tasks are shown.
+        `merge` must be associative and commutative and must not change its arguments: parts are merged as they arrive,
+        and again if a worker was lost. Items are drawn lazily, a few per worker ahead. `done` is called in this process
+        when items end. A failing item raises an `ExecutionError` with `label(item)`, or the `SwsdaskError` that the
+        item itself raised. Displays of tasks show `name`, such as the round, before the label.
         """
         ...
 
@@ -91,7 +91,7 @@ class Executor(Protocol):
         done: Callable[[Item], None] | None = None,
         name: str = "map",
     ) -> Iterator[Part]:
-        """Yield function(item, shared) in the order of the items; errors and the rest as for `map_reduce`.
+        """Yield function(item, shared) in the order of the items. Otherwise as `map_reduce`.
 
         Results that are not drawn yet stay where they were computed, a few per worker.
         """
@@ -103,7 +103,7 @@ class Executor(Protocol):
 
 
 def execution_error(what: str, cause: BaseException) -> ExecutionError | ResourceError:
-    """Return the error for something that failed: what it was, the cause in one line and, for memory, what to do."""
+    """Return the error for a failure: what failed, the cause in one line and, for lack of memory, the remedy."""
     if (short := shortage(cause, what)) is not None:
         return short
     if isinstance(cause, OSError) and cause.errno in NO_SPACE:
@@ -114,14 +114,14 @@ def execution_error(what: str, cause: BaseException) -> ExecutionError | Resourc
 
 
 class Progress(Protocol):
-    """A phase of so many rows begins; rows of it are done."""
+    """Receives the phases of the work, with their numbers of rows, and the rows that are done."""
 
     def begin(self, phase: str, rows: int) -> None:
         """A new phase."""
         ...
 
     def advance(self, rows: int) -> None:
-        """So many more rows of the phase are done."""
+        """Add rows of the phase that are done."""
         ...
 
 
@@ -136,9 +136,9 @@ class Unseen:
 
 
 class Tree(Generic[Part]):
-    """Parts that wait to be joined: fewer than `fan_in` per level, so a logarithm of the parts that were added.
+    """Parts that wait to be joined: fewer than `fan_in` per level, so their number grows with the logarithm of all.
 
-    `join` makes one part of a list of them; where parts are only promised it may return the promise of their union.
+    `join` makes one part of a list of parts. If parts are futures, it may return a future of the joined part.
     """
 
     def __init__(self, join: Callable[[list[Part]], Part], fan_in: int) -> None:
@@ -147,7 +147,7 @@ class Tree(Generic[Part]):
         self._levels: list[list[Part]] = []
 
     def add(self, part: Part) -> None:
-        """Take one more part."""
+        """Add a part."""
         for level in self._levels:
             level.append(part)
             if len(level) < self._fan_in:
@@ -162,7 +162,7 @@ class Tree(Generic[Part]):
         return [part for level in self._levels for part in level]
 
     def total(self) -> Part | None:
-        """All parts as one, or None if there were none. The tree is spent afterwards."""
+        """All parts joined, or None if there are none. The tree cannot be used afterwards."""
         rest: list[Part] = []
         for level in self._levels:
             waiting = [*level, *rest]
@@ -194,7 +194,7 @@ def run_tasks(
 
 
 class _LocalExecutor(ABC):
-    """An executor in this process. Parts are merged in pairs, so that a large one is rarely gone through again."""
+    """An executor in this process. Parts are merged in pairs, so that large parts are rarely merged again."""
 
     shares_memory = True
     folder = None
@@ -249,11 +249,11 @@ class _LocalExecutor(ABC):
     def _calls(
         self, function: Callable[[Item, Shared], Part], items: Iterable[Item], shared: Shared
     ) -> Generator[tuple[Item, Callable[[], Part]], None, None]:
-        """Yield each item with what returns, or raises, its result."""
+        """Yield each item with a function that returns or raises its result."""
 
 
 class SerialExecutor(_LocalExecutor):
-    """The executor that starts nothing."""
+    """The executor without threads or processes."""
 
     workers = 1
 
@@ -301,7 +301,7 @@ class ThreadExecutor(_LocalExecutor):
 
 @contextmanager
 def _naming(item: Item, label: Callable[[Item], str] = str) -> Iterator[None]:
-    """Name the item in the error of what fails inside."""
+    """Name the item in the error of a failure within the context."""
     try:
         yield
     except SwsdaskError:

@@ -1,14 +1,14 @@
-"""The process that worker processes of this machine are forked from, where the system can do so.
+"""The process that local worker processes are forked from, if the system supports it.
 
-A worker that begins anew imports Dask, Arrow and the measures, and loads the kernels: a second of CPU time for each.
-The fork server does so once, while this process still imports what it needs itself; whatever it has, workers begin
-with. It ends when this process and all workers have ended. If it cannot import something, workers do that themselves.
+A new worker has to import Dask, Arrow and the measures, and load the kernels, which takes a second of CPU time. The
+fork server does so once, while this process still imports its own modules, and workers start with its state. It ends
+when this process and all workers have ended. If it cannot import something, workers import it themselves.
 
-The fork server reports the ends of workers. One that is stopped (SIGSTOP) would report none, and keep who begins or
-ends workers waiting; it is killed, and another one is started when it is needed.
+The fork server reports when workers end. If it is stopped (SIGSTOP), it reports nothing, and starting or ending workers
+would wait. So it is then killed, and a new one is started when needed.
 
-It is reached by a socket in a folder of multiprocessing, which a client that is killed leaves. The folder is therefore
-inside a temporary folder, of those that the next command removes.
+Its socket is in a folder of multiprocessing, which stays behind when a client is killed. The folder is therefore inside
+a temporary folder that the next command removes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from pathlib import Path
 from swsdask.places.writing import temporary_folder
 
 METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-"""The start method of worker processes. Elsewhere the libraries of the system may not survive a fork."""
+"""The start method of worker processes. On other systems, system libraries may not survive a fork."""
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
-"""The limits that glibc's allocator finds itself in a process that uses arrays of megabytes. Dask sets the second so
-low that workers give every array's pages back and fault them in again, which costs a fifth of their time; and setting
-either ends the adaptation."""
+"""The limits that glibc's allocator itself reaches in a process with arrays of megabytes. Dask sets the second so low
+that workers return the pages of every array and fault them in again, which costs a fifth of their time. Setting either
+of them ends the adaptation."""
 
 FORKED = "SWSDASK_FORK_SERVER"
 """An environment variable of the fork server."""
@@ -43,7 +43,7 @@ _SINGLE = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
-"""Keeps libraries from starting threads when they are imported: a process is forked safely while it has one."""
+"""Keeps libraries from starting threads on import, because only a process with a single thread can be forked safely."""
 
 _ENVIRONMENT = {
     **{name: str(value) for name, value in ALLOCATION.items()},
@@ -55,21 +55,21 @@ _ENVIRONMENT = {
 _PRELOADED = "swsdask.execution.forked"
 
 _LONGEST_FOLDER = 70
-"""The longest name, in bytes, of the folder that multiprocessing makes its own in: names of sockets end at 107."""
+"""The maximum length in bytes of the parent of multiprocessing's folder: names of sockets have at most 107 bytes."""
 
 _SHORT_FOLDER = "/tmp"  # nosec B108
-"""The folder in which multiprocessing makes its private one if that of temporary files has a longer name, as scratch
-folders of batch systems have."""
+"""The parent of multiprocessing's private folder if the folder of temporary files has a longer name, as scratch folders
+of batch systems have."""
 
 _AFTER_SOCKETS = -101
-"""Of what is done at the end of a process: later than multiprocessing removes its folder, which is at -100."""
+"""The priority of the finaliser: after multiprocessing removes its folder, at -100."""
 
 LOOK_S = 1.0
 """The interval at which the fork server is checked."""
 
 
 def start() -> None:
-    """Start the fork server, unless it runs, or the system has none.
+    """Start the fork server, unless it is running or the system does not support it.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def start() -> None:
 
 @cache
 def _make_socket_folder() -> None:
-    """Have multiprocessing make its folder, which lasts as long as this process, inside a temporary folder."""
+    """Let multiprocessing make its folder, which exists as long as this process, inside a temporary folder."""
     stack = ExitStack()
     folder = stack.enter_context(temporary_folder())
     Finalize(None, stack.close, exitpriority=_AFTER_SOCKETS)
@@ -105,7 +105,7 @@ def _make_socket_folder() -> None:
 
 @contextmanager
 def looked_after() -> Iterator[None]:
-    """Kill the fork server where it is stopped, as long as there are workers, and when they have ended."""
+    """Kill the fork server if it is stopped, while there are workers and after they have ended."""
     ended = threading.Event()
 
     def look() -> None:
@@ -121,7 +121,7 @@ def looked_after() -> Iterator[None]:
 
 
 def _kill_stopped() -> None:
-    """Kill a fork server that is stopped. Its number is not public: where there is no such name, nothing is done."""
+    """Kill a fork server that is stopped. Its process id is not public: if the attribute is missing, do nothing."""
     server = getattr(forkserver._forkserver, "_forkserver_pid", None)
     with suppress(OSError):  # there is none any more
         if server is not None and Path(f"/proc/{server}/stat").read_text().rpartition(") ")[2].startswith("T"):
@@ -144,7 +144,7 @@ def _set(environment: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def signals_put_off() -> Iterator[None]:
-    """Put off signals that end the command until processes are started.
+    """Delay signals that end the command until processes are started.
 
     A terminal sends Ctrl-C and its own end (SIGHUP) to every process of its group. Workers never get them: processes
     and threads that start here inherit that the two are blocked, and so does a worker that one of these threads starts

@@ -1,6 +1,6 @@
-"""The modules that worker processes are forked with: imported by the fork server, and by nobody else.
+"""The modules that worker processes are forked with. Only the fork server imports this module.
 
-Modules are named, not imported, for they are of all layers, and elsewhere this module does nothing.
+Modules are named, not imported, because they belong to all layers. In other processes this module does nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _load() -> None:
             with suppress(ImportError):
                 import_module(name)
             if os.getppid() != parent:
-                os._exit(0)  # nobody will want workers
+                os._exit(0)  # no workers will be needed
         import pyarrow as pa
 
         from swsdask.kernels.compilation import load_common_kernels

@@ -1,4 +1,4 @@
-"""Make an executor of settings, or of what `--cluster` names.
+"""Make an executor from settings, or from the value of `--cluster`.
 
 `--cluster` names an address, a scheduler's file, or a file of `conf/cluster`. A cluster file is TOML with `kind` and
 the keys of that kind:
@@ -10,17 +10,16 @@ the keys of that kind:
 - `kind = "kubernetes"`: the same, behind the Service `service` (default "swsdask-scheduler") of `namespace` at `port`.
 - `kind = "slurm"`: workers in jobs of SLURM that this process submits, see `swsdask.execution.slurm`.
 
-Those of a running scheduler wait until `workers` (default 1) are there. A scheduler with TLS (tls://) needs
-`tls_ca_file`, `tls_cert` and `tls_key`, files in PEM: who signed the certificates of the cluster, this client's
-certificate, and its key. Worker processes of this machine have keys of their own, made for each run and never written
-to a file that stays.
+The kinds with a running scheduler wait until it has `workers` (default 1). A scheduler with TLS (tls://) needs
+`tls_ca_file`, `tls_cert` and `tls_key`, files in PEM: the certificate authority of the cluster, the certificate of this
+client, and its key. Local worker processes have their own keys, made for each run and never written to a permanent
+file.
 
-Every kind has `timeout_s` (default 60): how long to wait for the scheduler and the workers, at the start and when they
+Every kind has `timeout_s` (default 60): the time to wait for the scheduler and the workers, at the start and when they
 are lost, paused or stopped.
 
-Kernels are compiled once and kept on disk. Workers that are started here find everything compiled. Where workers run
-elsewhere, call `swsdask warm-up` once when their image or environment is made: they read what it compiled, also where
-they cannot write.
+Kernels are compiled once and kept on disk. Local workers find everything compiled. If workers run elsewhere, call
+`swsdask warm-up` once when their image or environment is made: they read what it compiled, even if they cannot write.
 """
 
 from __future__ import annotations
@@ -54,14 +53,14 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("swsdask")
 
 SMALL = 2_000_000
-"""Below so many rows, there is nothing to share out."""
+"""The number of rows below which work is not distributed."""
 
 MANY = 100
-"""From so many systems on, worker processes gain more than it takes to start them: what computes the numbers of a
-system holds the interpreter's lock for most of the time, so that threads wait for each other."""
+"""The number of systems from which worker processes gain more time than it takes to start them. Computing the numbers
+of a system mostly holds the interpreter's lock, so threads would wait for each other."""
 
 _AT_ONCE = 2
-"""The number of threads per core where data is distant: while some wait, others count."""
+"""The number of threads per core for distant data: while some wait, others compute."""
 
 
 @contextmanager
@@ -74,11 +73,12 @@ def open_executor(
 ) -> Iterator[Executor]:
     """The executor that `settings.executor` names, closed when the context ends.
 
-    "serial", "threads", "processes", a scheduler's address or file, or a file of conf/cluster. "auto" is serial where
-    there is little to do (`total_rows` below `SMALL`; None: not known, so taken as little), one core, or one worker is
-    requested, else threads on all cores: they start at once and share what they read; twice as many where reading is
-    mostly waiting, for `distant` data. If more than one worker is requested it is worker processes, and so it is for
-    many systems of an archive (`for_systems`). Only what needs Dask imports it. `progress` receives what is waited for.
+    The name is "serial", "threads", "processes", "auto", a scheduler's address or file, or a file of conf/cluster.
+    "auto" is serial if there is little to do (`total_rows` below `SMALL`, or None: unknown), if there is one core, or
+    if one worker is requested. Otherwise it is threads on all cores, which start at once and share what they read, or
+    twice as many for `distant` data, where reading is mostly waiting. If more than one worker is requested, or for many
+    systems of an archive (`for_systems`), it is worker processes. Dask is imported only if needed. `progress` receives
+    what is waited for.
 
     Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
     """
@@ -121,18 +121,18 @@ def for_systems(
     progress: Progress | None,
     stack: ExitStack,
 ) -> Executor:
-    """Return the executor that scores so many systems: worker processes where "auto" has chosen threads for many.
+    """Return the executor for scoring systems: worker processes if there are many and "auto" has chosen threads.
 
     Parameters
     ----------
     n_systems
-        The systems whose numbers are to be computed.
+        The number of systems to score.
     place
         The stored archive that has them. None: memory of this process, which workers do not see.
     executor
-        The one that is open.
+        The open executor.
     engine
-        What it was opened by; None if it was given.
+        The settings that it was opened with; None if it was given.
     progress
         Receives what is waited for.
     stack
@@ -141,8 +141,8 @@ def for_systems(
     Returns
     -------
     Executor
-        `executor` itself where another one was requested, for few systems, and where no worker processes can be
-        started: for want of cores or memory, or from a script, which every worker would run again.
+        `executor` itself if another one was requested, for few systems, and if no worker processes can be started: for
+        lack of cores or memory, or from a script, which every worker would run again.
     """
     if engine is None or engine.executor != "auto" or engine.workers is not None:
         return executor
@@ -168,7 +168,8 @@ def for_systems(
 def _main_can_be_imported() -> bool:
     """Whether worker processes may import the main module of this one, as multiprocessing does.
 
-    There is none in a notebook, and that of the command line begins nothing. Nor have daemons processes of their own.
+    A notebook has no main module, and importing that of the command line starts nothing. Daemonic processes cannot
+    have children.
     """
     main = sys.modules["__main__"]
     return not current_process().daemon and (getattr(main, "__file__", None) is None or "swsdask.cli" in sys.modules)
@@ -183,7 +184,7 @@ def working(
     *,
     distant: bool = False,
 ) -> Iterator[Executor]:
-    """Provide the given executor, which stays open, or that of the settings, whose name may be `given` instead."""
+    """Provide the given executor, which stays open, or open the one of the settings or with the `given` name."""
     engine = engine_of(settings, given)
     if engine is None:
         yield cast(Executor, given)
@@ -193,7 +194,7 @@ def working(
 
 
 def engine_of(settings: Settings, given: Executor | str | os.PathLike[str] | None) -> EngineSettings | None:
-    """Return the settings of the executor that is to be opened, whose name may be `given`; None: an executor is."""
+    """Return the settings of the executor to open, with the `given` name if any; None if an executor is given."""
     if given is None:
         return settings.engine
     if isinstance(given, str | os.PathLike):
@@ -208,7 +209,7 @@ def engine_of(settings: Settings, given: Executor | str | os.PathLike[str] | Non
 
 @contextmanager
 def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterator[Executor]:
-    """Provide an executor, to use in several calls; for one call, functions take `where` as their executor.
+    """Provide an executor for several calls. For a single call, functions accept `where` as their executor.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterat
         "serial", "threads", "processes", the address of a Dask scheduler, its scheduler file, or a file that describes
         a cluster, such as those of ``conf/cluster`` (see `swsdask.execution.open`).
     workers : int, optional
-        The number of workers. Default: the number of cores, or what the file says.
+        The number of workers. Default: the number in the file, or the number of cores.
 
     Yields
     ------
@@ -254,8 +255,8 @@ def cores() -> int:
 def read_cluster(where: str, workers: int | None = None) -> Cluster:
     """The cluster at `where`: an address with "://", a scheduler's .json file, a .toml file, or a name in conf/cluster.
 
-    `workers`, if given, replaces what the file says. Raises `SettingsError` if there is no such file, or a key or value
-    in it is wrong.
+    `workers`, if given, replaces the number in the file. Raises `SettingsError` if there is no such file, or a key or
+    value in it is wrong.
     """
     from swsdask.execution.clusters import InKubernetes, LocalProcesses, RunningAt, RunningByFile
     from swsdask.execution.slurm import SlurmJobs

@@ -1,16 +1,17 @@
-"""Workers in jobs of SLURM, which this process submits. It needs dask-jobqueue: `pip install 'swsdask[slurm]'`.
+"""Workers in SLURM jobs that this process submits. This needs dask-jobqueue: `pip install 'swsdask[slurm]'`.
 
 Each job is one worker. Keys of a cluster file with `kind = "slurm"`:
 
-- `workers` (default 1): how many jobs at most; `minimum` (default: `workers`): how many at least. Between the two they
-  come and go with the work. A job that ends or is killed is replaced, and what it had is computed again.
+- `workers` (default 1) is the maximum number of jobs, `minimum` (default: `workers`) the minimum. In between, the
+  number follows the work. A job that ends or is killed is replaced, and its results are computed again.
 - `cores` (default 1), `memory` (default "4 GiB"), `walltime` (default "01:00:00"), `queue`, `account` of each job.
 - `options`: further options of sbatch, such as "--constraint=avx512"; `prologue`: lines of shell before the worker.
 - `interface`: the network interface on which jobs reach this process, such as "ib0".
-- `folder` (default: the current one): seen by this process and the jobs; their logs stay there, the run's keys do not.
+- `folder` (default: the current one): a folder that this process and the jobs see. The logs of jobs stay there, the
+  keys of the run do not.
 - `dashboard` (default false): serve Dask's dashboard, without keys; needs bokeh.
 
-Workers talk TLS with keys that are made for each run. Each job first calls `swsdask warm-up`: of many one compiles.
+Workers use TLS with keys that are made for each run. Each job first calls `swsdask warm-up`; only one of them compiles.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from swsdask.execution.fork_server import ALLOCATION, signals_put_off
 from swsdask.model.errors import ClusterError, SettingsError
 
 _UNHURRIED = {"distributed.scheduler.allowed-failures": 10}
-"""A job that is killed takes its task with it; that alone is no reason to give the task up."""
+"""A task may lose many workers before it fails: a job that is killed does not mean that its task is at fault."""
 
 
 class SlurmJobs(Workers):
@@ -121,7 +122,7 @@ class SlurmJobs(Workers):
 
 
 def _written(made: Encryption, folder: Path) -> Encryption:
-    """The keys of a run in files, which jobs read."""
+    """Write the keys of a run to files, which jobs read."""
     keys: dict[str, str] = {}
     for name, text in made.get_tls_config_for_role("worker").items():
         if name in ("ca_file", "cert", "key"):

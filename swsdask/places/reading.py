@@ -1,24 +1,24 @@
 """Files and folders at a path or a URL: reading, lists, stamps, pipes, and options of stores.
 
-Only what lies at a URL needs fsspec, which is imported then.
+fsspec is imported only for URLs.
 
-What a storage raises is raised, unless a function says that it is explained.
+Errors of a storage are raised unchanged, unless a function says that it explains them.
 
-A stamp says, without a file being read, that it is the one that was read before. It is the size and the ETag of a file,
-or the size and the time of its last change; of a local file also the time at which its state changed, which copying
-with times (`cp -p`, `rsync -t`) does not set back. The time of a change says nothing of a file that was changed just
-before it was listed, for it may be changed again within the same tick of the clock; git's index has the same
-difficulty. Nor does a weak ETag (`W/...`) say that the bytes are the same. Such files, and those of storages that tell
-neither, have a stamp that is never repeated; `settles_in` says for how long.
+A stamp shows that a file is unchanged without reading it. It consists of the size and the ETag of a file, or of the
+size and the modification time; for a local file also of the time of its last status change, which copying with times
+(`cp -p`, `rsync -t`) does not reset. The modification time proves nothing if a file was changed just before it was
+listed, because it may change again within the same tick of the clock (git's index has the same problem). A weak ETag
+(`W/...`) does not prove that the bytes are the same either. Such files, and files in storages that report neither, have
+a stamp that is never repeated; `settles_in` returns for how long.
 
-Pipes may be given as files: named ones, `<(...)` of a shell, /dev/stdin. Readers open a file more than once. The bytes
-of a pipe are therefore copied once, when it is given, to a temporary file without a name, which no end of the process
-leaves behind. A pipe must have a writer within a minute, whose bytes are then waited for without limit.
+Pipes may be given as files: named pipes, `<(...)` of a shell, /dev/stdin. Readers open a file more than once. The bytes
+of a pipe are therefore copied once, when it is given, to a temporary file without a name, which never outlives the
+process. A pipe must have a writer within a minute; its bytes are then waited for without limit.
 
-Options of stores, such as an endpoint or credentials, are in fsspec's own configuration, so that one place holds them
-all. fsspec reads it from the environment (`FSSPEC_S3_ENDPOINT_URL=...`, or `FSSPEC_S3` with all as JSON) and from files
-in `~/.config/fsspec`; in Python it is `fsspec.config.conf["s3"]`. Client libraries read their own environment besides,
-such as `AWS_ACCESS_KEY_ID` and `AZURE_STORAGE_CONNECTION_STRING`. Worker processes get this process's
+All options of stores, such as an endpoint or credentials, are in fsspec's own configuration. fsspec reads it from the
+environment (`FSSPEC_S3_ENDPOINT_URL=...`, or `FSSPEC_S3` with all as JSON) and from files in `~/.config/fsspec`; in
+Python it is `fsspec.config.conf["s3"]`. Client libraries also read their own environment variables, such as
+`AWS_ACCESS_KEY_ID` and `AZURE_STORAGE_CONNECTION_STRING`. Worker processes get those of this process
 (`execution.dask`).
 """
 
@@ -54,12 +54,12 @@ ARCHIVED = re.compile(r"manifest-(\d{8})\.json")
 
 
 def is_local(place: str) -> bool:
-    """Whether it is a path of this machine, for which fsspec is not needed."""
+    """Whether a place is a local path, for which fsspec is not needed."""
     return "://" not in place
 
 
 def local_path(place: Location) -> str | None:
-    """The path that it is, or that its URL names; None for another URL."""
+    """The local path of a path or a local URL; None for other URLs."""
     path = os.fspath(place)
     return path.removeprefix(_LOCAL) if is_local(path.removeprefix(_LOCAL)) else None
 
@@ -70,8 +70,8 @@ def file_system(url: str, **options: object) -> tuple[AbstractFileSystem, str]:
 
     remember_all()
     filesystem, path = url_to_fs(url, **options)
-    if not is_local(url) and "://" not in path:  # a web server may tell names apart
-        path = _SLASHES.sub("/", path)  # stores list names without the empty ones that they are written with
+    if not is_local(url) and "://" not in path:  # a web server may distinguish names by their slashes
+        path = _SLASHES.sub("/", path)  # stores list names without the empty parts that they are written with
     return filesystem, path
 
 
@@ -91,13 +91,13 @@ def parted(place: Location) -> tuple[str, str]:
 
 
 def before_query(url: str) -> tuple[str, str]:
-    """A place before the query string of its URL, and that string with its question mark; a path has none."""
+    """Split a place into the part before the query string of a URL, and that string with its question mark."""
     path, mark, query = url.partition("?") if "://" in url else (url, "", "")
     return path, mark + query
 
 
 def is_folder(place: Location) -> bool:
-    """Whether there is a folder; what a storage raises is explained as an `InputError`."""
+    """Whether there is a folder. Errors of a storage are explained as an `InputError`."""
     path = os.fspath(place)
     try:
         if is_local(path):
@@ -109,7 +109,7 @@ def is_folder(place: Location) -> bool:
 
 
 def is_file(place: Location) -> bool:
-    """Whether there is a file; what a storage raises is explained as an `InputError`."""
+    """Whether there is a file. Errors of a storage are explained as an `InputError`."""
     path = os.fspath(place)
     try:
         if is_local(path):
@@ -121,11 +121,11 @@ def is_file(place: Location) -> bool:
 
 
 SMALL = 1 << 20
-"""The most bytes of a file of settings."""
+"""The maximum size of a settings file in bytes."""
 
 
 def read_small(place: Location) -> bytes:
-    """The bytes of a file, or a pipe, of at most `SMALL` bytes; more are an `InputError`. Raises as `read_whole`."""
+    """The bytes of a file, or a pipe. More than `SMALL` bytes are an `InputError`. Raises as `read_whole`."""
     path = os.fspath(place)
     if is_local(path) and _is_pipe(path):
         content = b"".join(_until(SMALL, _blocks(path)))
@@ -143,8 +143,8 @@ def read_small(place: Location) -> bytes:
 def read_whole(place: Location) -> bytes:
     """The bytes of a regular file.
 
-    Raises `FileNotFoundError`, and `OSError` or `InputError` for what else is wrong. A pipe is not waited for, and a
-    device is not read.
+    Raises `FileNotFoundError`, and `OSError` or `InputError` for other problems. A pipe is not waited for, and a device
+    is not read.
     """
     path = os.fspath(place)
     if is_local(path):
@@ -164,12 +164,12 @@ def read_whole(place: Location) -> bytes:
 
 
 def without_waiting(path: str, flags: int) -> int:
-    """A pipe without a writer would keep a blocking open waiting for ever."""
+    """Open without blocking, because a blocking open of a pipe without a writer waits forever."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 class Pipe(str):
-    """The path of a pipe, as given, and the copy of its bytes, which lives as long as this object.
+    """The path of a pipe, as given, and the copy of its bytes, which exists as long as this object.
 
     Picklable: other processes of the machine read the same copy.
     """
@@ -178,7 +178,7 @@ class Pipe(str):
     """The path at which the copy is opened."""
 
     same: tuple[int, int, int]
-    """Device, inode and size of the copy: on another machine its place may be that of another file."""
+    """Device, inode and size of the copy: on another machine, its path may belong to another file."""
 
     _held: int | None
     """The descriptor that keeps the copy, in the process that made it."""
@@ -198,7 +198,7 @@ class Pipe(str):
 
 
 def readable(place: Location) -> str:
-    """A path or URL as text; a pipe is read to its end. Raises `InputError` if that fails."""
+    """A path or URL as text. A pipe is read to its end. Raises `InputError` if that fails."""
     path = os.fspath(place)
     if isinstance(path, Pipe) or "://" in path or not _is_pipe(path):
         return path
@@ -246,7 +246,7 @@ _BLOCK = 1 << 20
 
 
 def _blocks(path: str) -> Iterator[bytes]:
-    """The bytes of a pipe. Raises `InputError` if nobody writes into it."""
+    """The bytes of a pipe. Raises `InputError` if it has no writer."""
     with open(path, "rb", buffering=0, opener=without_waiting) as pipe:
         block = _first_block(pipe)
         os.set_blocking(pipe.fileno(), True)
@@ -257,7 +257,7 @@ def _blocks(path: str) -> Iterator[bytes]:
 
 
 def _first_block(pipe: IO[bytes]) -> bytes | None:
-    """The bytes in a pipe once it has a writer; None if that has written none yet, empty if it has closed the pipe."""
+    """The bytes in a pipe that has a writer; None if it has not written yet, empty if it has closed the pipe."""
     events = select.poll()
     events.register(pipe, select.POLLIN)
     deadline = time.monotonic() + WRITER_S
@@ -296,7 +296,7 @@ def _identity(descriptor: int) -> tuple[int, int, int]:
 
 
 def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
-    """Return the remedy where a path or URL cannot be listed, opened or read."""
+    """Return the error, with a remedy, for a path or URL that cannot be listed, opened or read."""
     if isinstance(error, InputError):
         return error
     if (short := shortage(error, url)) is not None:
@@ -320,17 +320,17 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
 
 
 SETTLED_S = 2.0
-"""The age from which on the time of the last change is trusted: no file system's clock has longer ticks."""
+"""The age from which a modification time is trusted: no file system has longer clock ticks."""
 
 _TAGS = ("ETag", "etag")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 _WITHOUT_LISTS = ("http", "https")
 _FEW = 3
-"""So many files of a folder in a store are looked at one by one: the folder may be large."""
+"""The number of files of a folder in a store up to which they are queried one by one, as the folder may be large."""
 
 
 def stamps_of(files: Iterable[str]) -> dict[str, str]:
-    """Return the stamps of files: of local ones by their state, of a folder in a store by one list.
+    """Return the stamps of files. A folder in a store is listed by one request.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def stamps_of(files: Iterable[str]) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        The stamp of every file that is there.
+        The stamp of every file that exists.
 
     Raises
     ------
@@ -383,15 +383,15 @@ def _in_store(folder: str, files: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def stamp_of(info: Mapping[str, object]) -> str:
-    """Return the stamp of a file by what its fsspec file system says of it."""
+    """Return the stamp of a file from the information of its fsspec file system."""
     said = _tag(info) or " ".join(map(str, _changed(info)))
     return f"{info.get('size')} {said}" + (f" at {time.time_ns()}" if settles_in(info) else "")
 
 
 def settles_in(info: Mapping[str, object]) -> float:
-    """In how many seconds the stamp of a file that does not change begins to be repeated: 0 if it is, inf if never.
+    """The seconds until the stamp of an unchanged file is repeated: 0 if it already is, inf if it never is.
 
-    A time that is to come, by more than the clocks of two hosts differ, is not waited for.
+    It is inf if the modification time is in the future by more than the clocks of two hosts differ.
     """
     if _tag(info) is not None:
         return 0.0
@@ -407,21 +407,21 @@ def _tag(info: Mapping[str, object]) -> str | None:
 def _changed(info: Mapping[str, object]) -> list[float]:
     """The times, in seconds since 1970, of the last change of a file and of a local one's state; empty if unknown."""
     said = [next((info[name] for name in _TIMES if info.get(name) is not None), None)]
-    if "ino" in info:  # Of local files fsspec calls so the time at which their state changed.
+    if "ino" in info:  # For local files, fsspec gives this name to the time of the last status change.
         said.append(info["created"])
     times = [at.timestamp() if isinstance(at, datetime) else at for at in said]
     return [at for at in times if isinstance(at, int | float)]
 
 
 OBJECT_STORES = ("s3", "gs", "abfs")
-"""The protocols of whose stores an option is that names none: Amazon's, Google's, Azure's, under any name."""
+"""The protocols that an option without a protocol applies to: Amazon's, Google's and Azure's, with all their names."""
 
 
 def set_option(key: str, value: object) -> None:
-    """Set an option of all object stores, or, where the key begins with a protocol and a dot, of that one's.
+    """Set an option of all object stores or, if the key begins with a protocol and a dot, of that protocol.
 
-    Further dots lead into dictionaries, as in s3.client_kwargs.region_name. Raises `SettingsError` where a value is
-    in the place of such a dictionary.
+    Further dots lead into dictionaries, as in s3.client_kwargs.region_name. Raises `SettingsError` if there is a value
+    in place of such a dictionary.
     """
     from fsspec import available_protocols
     from fsspec.config import conf
@@ -440,7 +440,7 @@ def set_option(key: str, value: object) -> None:
 
 
 def remember_all() -> None:
-    """Remember the secrets of all options, so that they are struck out of whatever is shown."""
+    """Remember the secrets of all options, so that they are masked in all output."""
     from fsspec.config import conf
 
     remember(conf)
@@ -454,9 +454,9 @@ def options() -> dict[str, dict[str, object]]:
 
 
 def set_options(given: Mapping[str, Mapping[str, object]]) -> None:
-    """Set what `options` gave in another process, in place of what was set so before.
+    """Set the `options` of another process, instead of those of an earlier call.
 
-    This process's own options, those of its first call, stay where they are not in it.
+    Own options of this process, from before its first call, stay unless the given ones replace them.
     """
     from fsspec.config import conf
 
@@ -465,7 +465,7 @@ def set_options(given: Mapping[str, Mapping[str, object]]) -> None:
 
 
 def unset_options(given: Mapping[str, Mapping[str, object]]) -> None:
-    """Take back what `set_options` set, unless something else was set since."""
+    """Undo `set_options`, unless something else was set since."""
     if options() == _with_own(given):
         set_options({})
 

@@ -1,15 +1,15 @@
 """Writing of result files: several files of a folder change together.
 
 Files are written into a hidden folder inside the target folder and moved from there when all of them are complete. A
-set of results has a `manifest.json` with the size and hash of every other file. While files are moved there is no
-manifest; the new one is moved last. A process that is killed at any moment therefore leaves the old results, the new
-results, or files without a manifest, and a reader that checks the hashes never takes a mixture for results.
+set of results has a `manifest.json` with the size and hash of every other file. While files are moved, there is no
+manifest; the new one is moved last. So a process that is killed at any moment leaves the old results, the new results,
+or files without a manifest, and a reader that checks the hashes never reads a mixture.
 
 A writer holds a lock on its hidden folder, which ends with its process. The next writer removes the folders that are
 not locked. Temporary folders are kept and removed in the same way.
 
-In a store, at any URL that fsspec can write, files are made in a temporary folder here and sent when all of them are
-complete, in the same order: the old manifest is removed first, the new one is sent last.
+For a store, at any URL that fsspec can write, files are made in a local temporary folder and uploaded when all of them
+are complete, in the same order: the old manifest is removed first, the new one is uploaded last.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def replacing(place: Location) -> Iterator[IO[bytes]]:
     Yields
     ------
     IO[bytes]
-        The new file. If the context ends with an error, the old one stays as it was.
+        The new file. If the context ends with an error, the old one stays unchanged.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def replacing(place: Location) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def together(folder: Location) -> Iterator[Path]:
-    """Give a local folder whose files are moved into `folder`, or sent there, when the context ends without an error.
+    """Provide a local folder. Its files are moved or uploaded to `folder` when the context ends without an error.
 
     Parameters
     ----------
@@ -119,12 +119,12 @@ def together(folder: Location) -> Iterator[Path]:
 
 
 def check_writable(folder: Location) -> None:
-    """Raise for a place that cannot be written, before the work begins; of a store by writing a file and removing it.
+    """Raise, before the work begins, for a place that cannot be written. In a store, write and remove a test file.
 
     Raises
     ------
     OSError
-        If a local folder, or the first one above it that is there, is a file or may not be written.
+        If a local folder, or its nearest existing parent, is a file or may not be written.
     InputError
         If a store cannot be written.
     """
@@ -217,13 +217,13 @@ def _files(folder: Path) -> list[str]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Give a folder for files that no other process reads later. Removes those that killed processes left.
+    """Provide a folder for files that no other process reads later. Also remove those that killed processes left.
 
     Yields
     ------
     Path
-        The folder. It is removed with all that is in it when the context ends in this process; in a process that was
-        forked from it, nothing is.
+        The folder. It is removed with its content when the context ends in this process. A forked process removes
+        nothing.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def _locked_folder(folder: Path, prefix: str) -> tuple[Path, int]:
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether the lock was taken; on a file system without locks it always is."""
+    """Take the lock and return whether this succeeded. On a file system without locks it always does."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -290,7 +290,7 @@ def _move(hidden: Path, folder: Path) -> None:
 
 
 def _check_replaceable(place: Path) -> None:
-    """Raise `OSError` for what is there and is no file."""
+    """Raise `OSError` if a place exists and is not a file."""
     if place.is_dir():
         raise IsADirectoryError(f"{place} is a folder, where a file is to be written")
     if place.exists() and not place.is_file():
@@ -298,9 +298,9 @@ def _check_replaceable(place: Path) -> None:
 
 
 def _listed(folder: Path) -> set[str]:
-    """The files of earlier results: of the manifest, or, where a writer was killed, of those that it would have moved.
+    """The files of earlier results: those of the manifest or, if a writer was killed, those that it would have moved.
 
-    Hidden folders of other writers count only if there is no manifest, for a writer begins by removing it.
+    Hidden folders of other writers count only if there is no manifest, because a writer removes it first.
     """
     if (folder / MANIFEST).exists():
         return _listed_in(folder / MANIFEST)
@@ -337,7 +337,7 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
 
 
 def _abandoned(folder: Path, prefix: str) -> Iterator[Path]:
-    """The folders whose processes have ended, each locked while it is given."""
+    """Yield the folders whose processes have ended. Each is locked meanwhile."""
     for made in sorted(folder.glob(f"{prefix}*")):
         with suppress(OSError):
             lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

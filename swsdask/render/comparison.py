@@ -1,12 +1,12 @@
 """A comparison of systems, and their errors: tables in a terminal, JSON and files.
 
-With a comparison a report gains whiskers and ties of the leaderboard, and matrices of differences.
+With a comparison, a report also has intervals and ties in the leaderboard, and matrices of differences.
 
-Errors are written as files to listen by: of each system SYSTEM/, and of each document in it, labels of Audacity (start,
-end and text, by tabs) and a TextGrid of Praat, whose tiers are the false alarms and the misses, as many of each as
-overlap. SYSTEM.ctm has a line per event, as a CTM: document, channel, start, duration, text, score; `-` where there is
-none. Events without times are in none of them. Names are those of systems and documents with what file names cannot
-have as %XX.
+Errors are written as files for audio tools. The folder SYSTEM/ has for each document a label track of Audacity (start,
+end and text, separated by tabs) and a TextGrid of Praat. Its tiers are the false alarms and the misses, with several
+tiers of a kind if events overlap. SYSTEM.ctm has a line per event, as a CTM: document, channel, start, duration, text,
+score; `-` for none. Events without times are left out. File names are the names of systems and documents, with %XX for
+characters that file names cannot have.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from swsdask.render.pages import mark
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
 
 MOST_PAIRS = 100
-"""Of more pairs, only those with the best system are printed."""
+"""The number of pairs above which only those with the best system are printed."""
 
 COMPARISON = "comparison.json"
-"""The file of a directory that says how a comparison was made, and has its tables in JSON."""
+"""The file with the parameters of a comparison, and its tables in JSON."""
 
 COMPARED = ("intervals.parquet", "differences.parquet")
 """The tables of a comparison."""
@@ -50,10 +50,10 @@ Rows = Sequence[Row]
 
 
 def print_comparison(found: Comparison) -> None:
-    """Print for every condition and measure its intervals, the best system first, and its differences; then the notes.
+    """Print the intervals and differences of every condition and measure, the best system first; then the notes.
 
-    Of more than `MOST_PAIRS` pairs, those with the best system are printed. To stdout, at full width if that is no
-    terminal.
+    If there are more than `MOST_PAIRS` pairs, only those with the best system are printed. Output goes to stdout, at
+    full width unless stdout is a terminal.
     """
     console = standard_console()
     for condition, measure in found.measures:
@@ -135,9 +135,9 @@ def comparison_as(form: str, found: Comparison) -> str:
 
 
 def comparison_files(found: Comparison, folder: Path) -> list[str]:
-    """Write `intervals.parquet`, `differences.parquet` and `comparison.json` into a folder; their names.
+    """Write `intervals.parquet`, `differences.parquet` and `comparison.json` into a folder. Returns their names.
 
-    `comparison.json` has beside the two lists how they were made. Equal comparisons give equal bytes.
+    `comparison.json` has the two lists and the parameters of the comparison. Equal comparisons give equal bytes.
     """
     tables = {"intervals": found.interval_table, "differences": found.difference_table}
     for name, table in tables.items():
@@ -162,7 +162,7 @@ MOST_SYSTEMS = 40
 
 
 def interval_text(found: Comparison | None, condition: str, measure: str) -> dict[str, tuple[float, float, str]]:
-    """The interval of each system and its text; of a measure that was not compared none."""
+    """The interval of each system and its text; empty for a measure that was not compared."""
     rows = [] if found is None else found.intervals_of(condition, measure)
     return {
         row["system"]: (row["low"], row["high"], f"{written(measure, row['low'])}…{written(measure, row['high'])}")
@@ -172,7 +172,7 @@ def interval_text(found: Comparison | None, condition: str, measure: str) -> dic
 
 
 def tied_with_best(found: Comparison | None, condition: str, measure: str) -> Sequence[str]:
-    """The systems that do not differ from the best one, itself not among them."""
+    """The systems that do not differ significantly from the best one, without the best one."""
     tied = None if found is None else found.tied(condition, measure)
     return () if tied is None else tied.others
 
@@ -241,7 +241,7 @@ _SHOWN = {"false_alarm": "FA", "miss": "MISS"}
 
 
 def print_errors(found: Errors) -> None:
-    """Print the queries of each system to stdout, at full width if that is no terminal."""
+    """Print the queries of each system to stdout, at full width unless stdout is a terminal."""
     console = standard_console()
     lists: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in found.query_table.to_pylist():
@@ -267,9 +267,9 @@ def errors_as(form: str, found: Errors) -> str:
 
 
 def write_errors(found: Errors, directory: Location) -> list[str]:
-    """Write `queries.parquet`, `events.parquet` and the files to listen by; what they are.
+    """Write `queries.parquet`, `events.parquet` and the files for audio tools. Returns a description of the files.
 
-    Equal errors give equal bytes. Raises `OSError` where the directory cannot be written.
+    Equal errors give equal bytes. Raises `OSError` if the directory cannot be written.
     """
     with together(directory) as hidden:
         for name, table in (("queries", found.query_table), ("events", found.event_table)):
@@ -294,7 +294,7 @@ def write_errors(found: Errors, directory: Location) -> list[str]:
 
 
 def audacity_labels(events: Iterable[Event]) -> str:
-    """A label track: start, end and text of each event, by tabs, in seconds."""
+    """A label track: start and end in seconds and text of each event, separated by tabs."""
     return "".join(f"{event['start']:.4f}\t{event['end']:.4f}\t{_label(event)}\n" for event in events)
 
 

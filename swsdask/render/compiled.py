@@ -1,8 +1,8 @@
-"""Compiled templates, which are kept as Python keeps modules.
+"""A cache of compiled templates, like Python's cache of modules.
 
-A template is compiled once and kept beside the templates, where that folder can be written: to compile it takes longer
-than to fill in the report of one system. What is kept is used if it was made from the same template, by these modules,
-this jinja and this Python, and is whole.
+A template is compiled once and kept in the folder of templates, if that can be written, because compiling takes longer
+than rendering the report of one system. A cached template is used if it was made from the same template by the same
+versions of these modules, jinja and Python, and is complete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swsdask.places.writing import replacing
 
 
 class Compiled(BytecodeCache):
-    """Templates that were compiled, in a folder: a file of each, which begins with a hash of all that it depends on."""
+    """Compiled templates in a folder, one file each, which begins with a hash of everything that it depends on."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,16 +35,16 @@ class Compiled(BytecodeCache):
         return name
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Take what is kept, if it is still right."""
+        """Use the cached template if it is still valid."""
         with suppress(OSError):
             content = self._place(bucket).read_bytes()
             size = hashlib.sha256().digest_size
             if content[:size] == self._hash(bucket, content[size:]):
-                # Of the package, as its .pyc files are: who can write it can change the package.
+                # Part of the package, like its .pyc files: anyone who can write it can change the package.
                 bucket.code = marshal.loads(content[size:])  # nosec B302
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what was compiled, where that is possible."""
+        """Cache the compiled template, if possible."""
         code = marshal.dumps(bucket.code)
         if not sys.dont_write_bytecode:
             with suppress(OSError, InputError), replacing(str(self._place(bucket))) as file:

@@ -14,14 +14,14 @@ _LEAST_WIDTH = 20
 
 class _ResultConsole(Console):
     def on_broken_pipe(self) -> None:
-        """Leave to the command line that nobody reads on: Rich would exit with the code of an internal error."""
+        """Let the command line handle a closed pipe: Rich would exit with the code of an internal error."""
         raise BrokenPipeError
 
 
 def standard_console(full_width: int = FULL_WIDTH, *, by_columns: bool = False, wide: bool = False) -> Console:
-    """A console for stdout, as wide as the terminal; where stdout is none, and if `wide`, as wide as `full_width`.
+    """A console for stdout, as wide as the terminal; if stdout is not a terminal, or if `wide`, `full_width` wide.
 
-    `by_columns`: where stdout is none, it is as wide as the variable COLUMNS says, if that is above 0.
+    `by_columns`: if stdout is not a terminal, the environment variable COLUMNS gives the width, if it is above 0.
     """
     said = by_columns and os.environ.get("COLUMNS", "").strip("0").isdigit()
     bounded = (sys.stdout.isatty() or said) and not wide

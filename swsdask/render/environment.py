@@ -22,7 +22,7 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 @cache
 def environment() -> Environment:
     """The templates, each compiled once. Text is escaped and visible, JSON has no NaN; they can call `counted`."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # A table in a terminal needs none of it.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # Not needed for tables in a terminal.
 
     from swsdask.render.compiled import Compiled
 
@@ -77,6 +77,6 @@ def script() -> dict[str, Markup | str]:
 
 
 def compile_templates() -> None:
-    """Compile every template that is not kept, so that later ones need not."""
+    """Compile every template that is not cached, so that later processes need not."""
     for name in environment().list_templates(extensions=["j2"]):
         environment().get_template(name)

@@ -3,7 +3,7 @@
 Curves and bars are SVG made here rather than by a plotting library in the page: the page opens at once, follows the
 reader's light or dark colours, and prints sharply.
 
-A section shows where each system loses, as stacked bars, and the queries that cost it most.
+A section shows the losses of each system, as stacked bars, and its costliest queries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_PLACES = 960
 """The maximum number of lines of leaderboards on a page, over the sections of all conditions but the first."""
 
 _BESIDE = 32
-"""The size of all else in a section, in lines of its leaderboard."""
+"""The size of the rest of a section, in lines of its leaderboard."""
 
 _BAR_WIDTH = 140
 
@@ -205,7 +205,7 @@ def _section(
 
 
 def _best(found: Board, condition: str, measure: str) -> float:
-    """The best number of a measure among several systems; NaN if the measure has no order of merit."""
+    """The best number of a measure among several systems; NaN if the measure does not rank systems."""
     values = [found.value(condition, system, measure) for system in found.systems]
     known = [value for value in values if not math.isnan(value)]
     sign = better(measure)
@@ -227,13 +227,13 @@ def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, objec
 
 
 WIDTH = 220
-"""Of a bar, in units of the picture."""
+"""The size of a bar, in units of the picture."""
 
 LISTED = 10
-"""Queries of a system."""
+"""The number of queries that are listed for a system."""
 
 OPEN = 6
-"""Systems whose queries are not folded away."""
+"""The number of systems whose queries are shown unfolded."""
 
 TWV = ("atwv", "loss_threshold", "loss_across_queries", "loss_within_query", "loss_not_found")
 """The parts of a bar from the left: what is reached, then what is lost; together they are 1."""
@@ -308,7 +308,7 @@ def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: floa
 def worst_queries(scores: SystemRows, found: Board, systems: Sequence[str]) -> dict[str, object] | None:
     """List the queries of each system with the lowest ATWV in the first condition, ascending, equal ones by id.
 
-    Queries of 1 cost nothing and are not listed. None without ATWV by query.
+    Queries with ATWV 1 cost nothing and are not listed. None without ATWV by query.
     """
     rows = rows_with(scores.among(systems), condition=found.conditions[:1], measure=["atwv"])
     rows = rows.filter(pc.and_(pc.is_valid(rows["query"]), pc.less(rows["value"], 1)))

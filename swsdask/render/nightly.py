@@ -24,13 +24,13 @@ from swsdask.render.console import standard_console
 from swsdask.render.environment import environment, style
 
 SHOWN_NIGHTS = 60
-"""So many of the last nights are listed on the page."""
+"""The number of the last nights that are listed on the page."""
 
 SHOWN_MOVES = 20
-"""So many systems that moved are printed."""
+"""The number of changed systems that are printed."""
 
 DURATION = "duration_seconds"
-"""The metric that says how long a night took: all else on a board follows from the history and the archive."""
+"""The metric of the duration of a night. All other content of a board follows from the history and the archive."""
 
 _WIDTH, _HEIGHT = 160, 28
 
@@ -45,7 +45,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class BoardPage:
-    """All that the board of an evaluation shows; `leading` is the measure that ranks, `reports` are files of nights."""
+    """The content of the board of an evaluation; `leading` is the measure that ranks, `reports` the files of nights."""
 
     name: str
     measures: tuple[str, ...]
@@ -64,7 +64,7 @@ class BoardPage:
 
 
 def index(page: BoardPage) -> str:
-    """The page: the leaderboard of now, what moved in the last night, refused runs, trends, nights."""
+    """The page: the current leaderboard, changes of the last night, refused runs, trends, nights."""
     board, last = page.board, page.nights[-1]
     condition = board.conditions[0] if board.conditions else "all"
     trends = {trend.system: trend for trend in page.trends}
@@ -120,7 +120,7 @@ def index(page: BoardPage) -> str:
 
 
 def page_of(night: Record) -> str | None:
-    """The report of a night, relative to the board; None where nothing was scored."""
+    """The report of a night, relative to the board; None if nothing was scored."""
     return f"nights/{night.number:08d}.html" if night.moves else None
 
 
@@ -160,7 +160,7 @@ def atom_feed(page: BoardPage) -> str:
 
 
 def metrics(page: BoardPage, seconds: float) -> str:
-    """OpenMetrics: the night, how long it took, its rows, new, refused and failed, and every number of now."""
+    """OpenMetrics: the night, its duration, its rows, new and refused runs, failed gates, and every current number."""
     last = page.nights[-1]
     arrived = [move for move in last.moves if move.reason in (NEW, REPLACED)]
     of = f"{{evaluation={_label(page.name)}}}"
@@ -251,7 +251,7 @@ def _finite(trend: Trend) -> list[float]:
 
 
 def _line(trend: Trend | None, last: int, span: float) -> dict[str, object] | None:
-    """The path of a trend about its middle: a number stands until the night that has the next one."""
+    """The path of a trend around its middle: a number holds until the night with the next one."""
     points = [] if trend is None else [point for point in trend.points if math.isfinite(point[1])]
     if trend is None or not points:
         return None
@@ -271,7 +271,7 @@ def _line(trend: Trend | None, last: int, span: float) -> dict[str, object] | No
 
 
 def night_lines(name: str, out: str, night: Record) -> list[str]:
-    """Return the lines that the command prints: systems that moved, refused runs, failed gates, where the board is."""
+    """Return the lines that the command prints: changed systems, refused runs, failed gates, place of the board."""
     lines = [f"{name}: night {night.number}, {night.date}: {summary(night)}"]
     lines += [f"  {_told(move)}" for move in _by_size(night.moves)[:SHOWN_MOVES]]
     more = len(night.moves) - SHOWN_MOVES
@@ -292,7 +292,7 @@ Rows = Sequence[Row]
 
 
 def print_history(rows: Rows, measure: str, n_nights: int) -> None:
-    """Print a line for every system: its numbers, and how they moved over the nights; the best now comes first."""
+    """Print a line for every system: its numbers, and their course over the nights; the currently best comes first."""
     by_system: dict[str, list[Row]] = {}
     for row in rows:
         by_system.setdefault(row["system"], []).append(row)
@@ -341,7 +341,7 @@ def print_system(rows: Rows, measure: str, n_nights: int) -> None:
 
 
 def text_plot(values: Sequence[float], measure: str) -> list[str]:
-    """The lines of a plot of numbers night by night, NaN where there is none."""
+    """The lines of a plot of numbers night by night; NaN means none."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return ["No night has a number."]

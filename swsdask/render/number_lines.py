@@ -1,4 +1,4 @@
-"""All numbers of a result as lines of JSON or CSV, system by system: millions of them are never held as text."""
+"""All numbers of a result as lines of JSON or CSV, system by system, so that memory never holds the whole text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def json_parts(rows: SystemRows) -> Iterator[str]:
 def csv_parts(rows: SystemRows, safe: Callable[[str], str] = str) -> Iterator[str]:
     """Yield the parts of a CSV with a line for each number, in the digits of `json_parts`, and names made `safe`.
 
-    What is not defined, and the query of a number over all queries, is empty.
+    Undefined numbers, and the query of a number over all queries, are empty.
     """
 
     def cell(name: str | None) -> str:
@@ -52,7 +52,7 @@ def _lines(
 ) -> Iterator[list[str]]:
     """Yield the lines of each system that has any: cells between `joints`, names as `text`, numbers by `repr` or `odd`.
 
-    Nearly all systems have the same conditions, queries and measures row by row. They are put together once.
+    Nearly all systems have the same conditions, queries and measures row by row. These texts are joined once.
     """
     columns: list[pa.ChunkedArray] = []
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""A result as files in a directory, and back."""
+"""Writing a result to a directory, and reading it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OUTPUTS = ("scores", "json", "curves", "report")
 """The files of a result beside its manifest: scores.parquet, scores.json, curves.parquet, report.html."""
 
 MOST_IN_JSON = 200_000
-"""scores.json, which has some 120 bytes per number, is written without being requested up to so many numbers."""
+"""The number of numbers up to which scores.json, with about 120 bytes per number, is written by default."""
 
 _SCHEMAS = {"scores": SCORES, "curves": CURVES, "alignment": ALIGNMENT, "query_texts": QUERY_TEXTS}
 
@@ -45,7 +45,7 @@ def known_outputs(names: Iterable[str]) -> list[str]:
 
 
 def written_by_default(result: Result) -> tuple[str, ...]:
-    """All of `OUTPUTS`, of a result with many numbers without scores.json."""
+    """All of `OUTPUTS`, without scores.json for a result with many numbers."""
     return tuple(each for each in OUTPUTS if each != "json" or result.score_rows.num_rows <= MOST_IN_JSON)
 
 
@@ -66,17 +66,17 @@ def write_outputs(
         The directory, a path or a URL, made if it does not exist. Files of an earlier result that this one does not
         have are removed; other files stay.
     correlations
-        What `report.html` shows of how measures rank systems.
+        The rank correlations that `report.html` shows.
     official
-        Writes an official tool's files too.
+        Writes the files of an official tool too.
     outputs
-        Which of `OUTPUTS` are written; None: `written_by_default`.
+        The `OUTPUTS` to write; None: `written_by_default`.
 
     Returns
     -------
     list of str
-        What was written, by the path from `directory`: the `outputs`, `alignment.parquet` and `query_texts.parquet` if
-        the result has them, `manifest.json` with the notes and the fingerprints of the others, what `official` names,
+        The written files, relative to `directory`: the `outputs`, `alignment.parquet` and `query_texts.parquet` if the
+        result has them, `manifest.json` with the notes and the fingerprints of the others, those that `official` names,
         and the files of a comparison if the result has one.
 
     Raises
@@ -114,7 +114,7 @@ def read_outputs(directory: Location) -> Result:
     Returns
     -------
     Result
-        An equal result, without curves where they were not written.
+        An equal result, without curves if they were not written.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, object]) -> None:
 
 
 def _own_hash(manifest: Mapping[str, object]) -> str:
-    """The hash of what a manifest says, of whatever form."""
+    """The hash of the content of a manifest, whatever its layout."""
     return str(fingerprint(as_json(manifest).encode())["xxh3_128"])
 
 

@@ -36,7 +36,7 @@ COUNTS = {
 
 
 def provenance(manifest: Mapping[str, object]) -> list[dict[str, object]]:
-    """Make one table per nested entry of the manifest, and one of the other entries."""
+    """Make one table per nested entry of the manifest, and one for the other entries."""
     entries = {name: value for name, value in manifest.items() if name not in _ELSEWHERE}
     alone = {name: value for name, value in entries.items() if not isinstance(value, Mapping)}
     groups = {name: value for name, value in entries.items() if isinstance(value, Mapping) and value}
@@ -114,8 +114,8 @@ MOST_NUMBERS = 300_000
 def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
     """All numbers over all queries, and what was left out for lack of room, as `by_query`.
 
-    Where there is no room for all measures of all systems, those of the leaderboard are shown, or the ranking measure
-    alone, of the first systems. The numbers are None if there is only one condition.
+    If there is no room for all measures of all systems, the first systems are shown with the measures of the
+    leaderboard, or with the ranking measure alone. The numbers are None if there is only one condition.
     """
     if len(found.conditions) < 2:
         return None, []
@@ -140,7 +140,7 @@ def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
 
 
 def _leading(measures: Iterable[str], found: Board) -> str:
-    """The measure that ranks systems, or the first one if none of those that rank is there."""
+    """The measure that ranks systems, or the first one if there is no ranking measure."""
     names = [*measures]
     return next((name for name in found.by if name in names), names[0])
 
@@ -160,8 +160,8 @@ def by_query(
     """The numbers of each query in the first condition, and what was left out for lack of room, as "2 of 3 systems".
 
     `texts` are rows of `QUERY_TEXTS`. The systems are in the order of their rank; only their rows are decoded. Measures
-    whose description has `by_query` false are left out. Where there is no room for all measures of one system, the
-    ranking measure alone is shown, and of the first queries. The numbers are None if there are none of queries.
+    whose description has `by_query` false are left out. If there is no room for all measures of one system, only the
+    ranking measure is shown, for the first queries. The numbers are None if there are none by query.
     """
     kept: dict[str, pa.Table] = {}
     every: dict[str, None] = {}
@@ -203,7 +203,7 @@ def by_query(
 
 
 def _rows_by_query(rows: pa.Table, found: Board) -> pa.Table:
-    """The rows that a page shows: of queries, in the first condition, of measures that are shown for each query."""
+    """The rows that a page shows: by query, in the first condition, for measures that are shown by query."""
     hidden = {row.name for row in TABLE if not row.by_query}
     rows = rows_with(rows, condition=found.conditions[:1])
     rows = rows.filter(pc.is_valid(rows["query"]))
@@ -235,7 +235,7 @@ def numbers(values: F64) -> list[Number]:
     known = np.where(finite, values, 0.0)
     with np.errstate(divide="ignore"):
         decimals = np.clip(5.0 - np.floor(np.log10(np.abs(known))), 0, len(_POWERS) - 1)
-    # An integer over a power of ten: the nearest number to that decimal fraction, so its digits are as few.
+    # An integer over a power of ten is the nearest number to that decimal fraction, so it prints as few digits.
     scale = _POWERS[decimals.astype(np.int64)]
     large = known * scale
     rounded = np.rint(large) / scale
