@@ -1,8 +1,8 @@
-"""A synthetic corpus of term discovery and what systems find in it, made from a seed; and both as official files.
+"""A synthetic corpus of term discovery and the classes that systems find in it, from a seed; both as official files.
 
-Words come from a lexicon with Zipf's frequencies; now and then a phone of a word is spoken otherwise. Pauses are gaps
-between phones. Times are whole milliseconds. A system finds word tokens, shifts their edges, mistakes some, and puts
-those of a word into classes, of two words if it is bad at telling them apart.
+Words come from a lexicon with Zipf's frequencies; some phones of words are replaced. Pauses are gaps between phones.
+Times are whole milliseconds. A system finds word tokens, shifts their edges, mistakes some, and puts the tokens of a
+word, or of several words that it confuses, into classes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Discoverer:
     """The quality of a simulated system.
 
     `found` is the share of the word tokens of three phones and more that it finds, `jitter_ms` the standard deviation
-    of its edges, `mistaken` the share of its fragments that lie anywhere, `words_per_class` how many words it takes for
-    one, `most_members` after how many fragments it begins another class of the same words, `giant` the share of its
-    fragments in the first class of all, which has no limit.
+    of its edges, `mistaken` the share of its fragments at random places, `words_per_class` the number of words that it
+    puts into one class, `most_members` the number of fragments after which it begins another class of the same words,
+    `giant` the share of its fragments in the first class, which has no limit.
     """
 
     name: str
@@ -58,7 +58,7 @@ class SimulatedCorpus:
     """The tables of a corpus, each in the schema of `model.discovery` of its kind.
 
     `word_type`, int32 [n_words], is the number of each word in the lexicon, whose spellings are the labels of `words`;
-    `word_phones`, int64 [n_words], how many phones it has.
+    `word_phones`, int64 [n_words], is its number of phones.
     """
 
     seed: int
@@ -88,7 +88,7 @@ def simulate_corpus(
     n_words: int = 5_000,
     n_labels: int = 40,
 ) -> SimulatedCorpus:
-    """Make a corpus of at most `n_phones` phones: as many whole words as that gives, at least one.
+    """Make a corpus of at most `n_phones` phones, with as many whole words as fit, at least one.
 
     `n_words` is the size of the lexicon, `n_labels` that of the set of phones.
     """
@@ -140,7 +140,7 @@ def simulate_corpus(
 
 
 def simulate_classes(corpus: SimulatedCorpus, system: Discoverer, number: int = 0) -> SimulatedClasses:
-    """Simulate one system's findings in a corpus; `number` makes systems of the same quality differ."""
+    """Simulate the classes that a system finds in a corpus; `number` makes systems of the same quality differ."""
     rng = np.random.default_rng([corpus.seed, 1, number])
     token = np.flatnonzero((corpus.word_phones >= 3) & (rng.random(len(corpus.word_type)) < system.found))
     kind = (corpus.word_type[token] // system.words_per_class).astype(np.int64)
@@ -178,7 +178,7 @@ def _lexicon(n_words: int, n_labels: int, rng: np.random.Generator) -> tuple[I64
 
 
 def _spoken_words(n_phones: int, length: I64, rng: np.random.Generator) -> tuple[I32, I64]:
-    """Words in the order in which they are spoken, and how many phones each has: at most `n_phones` together."""
+    """Words in the order in which they are spoken, and the numbers of their phones, at most `n_phones` together."""
     ends = np.cumsum(1 / (np.arange(len(length)) + 2.0))
     n_most = 1 + n_phones // int(length.min())
     n_likely = 1 + int(1.05 * n_phones / np.average(length, weights=np.diff(ends, prepend=0.0)))

@@ -1,17 +1,16 @@
 """Synthetic speech, queries of what is said in it, and the detections of synthetic systems.
 
-Recordings: who speaks when, and the words they say, with Zipf's law for how often.
+Recordings: the turns of speakers and their words, whose frequencies follow Zipf's law.
 
 Words are made up: a lexicon per language, spelled from the language's own syllables. Speech is laid on one long tape
 that is then cut into the channels of the recordings. All times are whole milliseconds.
 
-Queries of one to three words, where they were spoken, and the detections of systems: which occurrences a system finds,
-what else it takes for one, with which scores and decisions: scores start as log-likelihood ratios that mean what they
-say. A system finds the share `found` of the occurrences, and their scores are normal with mean `mean` and standard
-deviation `spread`; then false alarms have to have the density found * exp(-score) * normal(score), whose integral over
-a stretch of scores, times the number of non-target trials, is how many there are. Only what scores at least `pruning`
-is put out. What the system reports is scale * score + shift, plus a number that differs from query to query, which the
-system knows when it decides.
+Queries of one to three words, their occurrences, and the detections of systems: hits and false alarms with scores and
+decisions. Scores are first well-calibrated log-likelihood ratios. A system finds the share `found` of the occurrences,
+and their scores are normal with mean `mean` and standard deviation `spread`. Then false alarms must have the density
+found * exp(-score) * normal(score); its integral over an interval of scores, times the number of non-target trials, is
+their number. Only detections with a score of at least `pruning` are kept. The system reports scale * score + shift,
+plus an offset that differs from query to query, which the system knows when it decides.
 """
 
 from __future__ import annotations
@@ -69,10 +68,10 @@ def spell(syllables: list[int], rng: np.random.Generator) -> list[str]:
 
 
 VOCABULARY = 2500
-"""Words per language that are spoken; each language has as many again that nobody says."""
+"""The number of spoken words per language; each language has as many words that are not spoken."""
 
 FILLED_PAUSE, FRAGMENT = -1, -2
-"""Codes of what is no word: such records cannot start an occurrence."""
+"""Codes of records that are not words and cannot start an occurrence."""
 
 
 @dataclass(frozen=True, eq=False)

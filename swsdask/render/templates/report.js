@@ -71,7 +71,7 @@
   if (chooser) chooser.addEventListener("change", () => choose(Number(chooser.value)));
   if (contents) choose(0);
 
-  /* A system that is ticked off goes from every DET plot. */
+  /* A system that is unticked disappears from every DET plot. */
   all(".legend input").forEach((box) => box.addEventListener("change", () => {
     all(`[data-system="${box.dataset.system}"]`).forEach((element) => {
       if (element.tagName === "INPUT") element.checked = box.checked;
@@ -113,7 +113,7 @@
     refresh();
   }
 
-  /* The nearest point of a curve tells its numbers; the two operating points go before. */
+  /* The nearest point of a curve shows its numbers; the two operating points take precedence. */
   const rate = (p) => `${Number((100 * p).toPrecision(4))} %`;
   const nearest = (figure, curves, x, y) => {
     let best = null;
@@ -167,7 +167,7 @@
     svg.addEventListener("pointerleave", hide);
   });
 
-  /* Tables that are cut out of the numbers on demand. */
+  /* Tables that are made from the numbers on demand. */
   const draw = (table, first, columns, rows) => {
     const head = make("tr", {}, make("th", { scope: "col", className: "name", textContent: first }));
     columns.forEach((column) => head.append(make("th", { scope: "col", title: column.title, textContent: column.heading })));
@@ -239,7 +239,7 @@
     select.addEventListener("change", refresh);
     refresh();
 
-    /* The DET plots are copied when they are first looked at. */
+    /* The DET plots are copied when they are first shown. */
     const drawn = conditions.map((condition) => condition.querySelector(".det .axes"));
     plots.hidden = !drawn.some(Boolean);
     plots.addEventListener("toggle", () => {
@@ -291,7 +291,7 @@
     [system, less, measure].forEach((select) => select.addEventListener("change", refresh));
     filter.addEventListener("input", () => { limit = LIMIT; refresh(); });
     more.addEventListener("click", () => { limit = Infinity; refresh(); });
-    /* Some ten thousand cells: the page is there before them. */
+    /* Some ten thousand cells: they are made after the page is shown. */
     addEventListener("load", () => setTimeout(refresh));
 
     /* A query that costs a system much leads to its row. */
@@ -300,7 +300,7 @@
       const query = link.dataset.query;
       if (!cube.rows.includes(query)) return;
       system.value = cube.systems.indexOf(link.dataset.system);
-      /* Of very many queries only those that are named alike are drawn. */
+      /* If there are very many queries, only those with a matching name are drawn. */
       filter.value = cube.rows.length > 10 * LIMIT ? query : "";
       limit = Infinity;
       refresh();
