@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import reduce
-from pickle import PickleBuffer
+from pickle import PickleBuffer  # nosec B403
 from queue import Empty, SimpleQueue
 from socket import gethostname
 from typing import Any, cast
