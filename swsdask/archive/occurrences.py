@@ -1,43 +1,43 @@
 """Occurrences of queries in the words of a transcript, by the gap rule of NIST's evaluations.
 
 The words of a (document, channel, speaker) are taken in order of their start (equal starts: as in the file); a record
-that repeats another is taken once. An occurrence begins at a word that matches the query's first word and whose subtype
+that repeats another counts once. An occurrence begins at a word that matches the query's first word and whose subtype
 is neither `frag` nor `fp`; each next word of the query must be the very next word there, with next.start - current.end
-<= find gap, in exact ticks, inclusive; a negative gap is fine. The occurrence lasts from the start of its first word to
+<= find gap, in exact ticks; the gap may be negative. The occurrence lasts from the start of its first word to
 the end of its last. Occurrences of one query that overlap all count.
 
-Text is compared code point by code point: it is never brought into a Unicode normal form, so a list and an RTTM that
+Text is compared code point by code point, without Unicode normalization: a list and an RTTM that
 write an accented letter in two ways do not match. `compareNormalize="lowercase"` in the query list's header folds the
 case of both sides, word by word; any other value, or none, compares exactly. Ids are never folded.
 
-The filters (KWSEval's text pre-filters) cut every word of both sides into units, each of which is then a word of its
-own. A unit has the share of its word's time that its characters (code points) have, edges rounded half to even to
-ticks.
+The filters (KWSEval's text pre-filters) split every word of both sides into units; each unit then counts as a word. A
+unit gets a share of its word's time in proportion to its number of characters (code points); its edges are rounded half
+to even to ticks.
 
 - `deletehyphens`: hyphens ("-") are removed first, so that the parts of "twenty-one" are joined to "twentyone"; a
-  word of hyphens only is no word.
+  word of hyphens only is left out.
 - `charsplit`: every character is a unit.
-- `charsplit` with `notascii`: a character outside ASCII is a unit, and so is every longest run of ASCII characters.
+- `charsplit` with `notascii`: every character outside ASCII is a unit, and so is every run of ASCII characters.
   `notascii` alone changes nothing.
 
-QUIRK, under `compat = "kwseval"`: a repeated record is one more word. The units of a word have equal shares of its
-time, in whole milliseconds. What follows a word is found by its place in the file: the word that follows the n-th
-record of a speaker is the one after the n-th in order of time. Where a file is in order of time, that is the next word.
-The first word of a query is compared as above, the words behind it without case, whatever the list says. Case is folded
-letter by letter, so that the last capital sigma of a word becomes the small sigma of other places. The filters are
-KWSEval's own: `charsplit` without which the others do nothing; `notascii` joins ASCII characters again in two passes
-over the whole text, which also joins ASCII words of a query ("ab cd" becomes "abc d"); `deletehyphens` then puts a
-blank for every hyphen, so that the parts of "twenty-one" are words of their own.
+QUIRK, under `compat = "kwseval"`: a repeated record counts as another word. The units of a word have equal shares of
+its time, in whole milliseconds. The next word is found by position: record n of a speaker in the file is followed by
+word n + 1 of the speaker in order of time. In a file in order of time, that is the next word. The first word of a query
+is compared as above; later words are compared without case, whatever the list says. Case is folded letter by letter, so
+a capital sigma at the end of a word becomes the small sigma that is not final. The filters are KWSEval's own. Without
+`charsplit` the others do nothing. `notascii` joins ASCII characters again in two passes over the whole text, which also
+joins ASCII words of a query ("ab cd" becomes "abc d"). `deletehyphens` then replaces every hyphen by a blank, so that
+the parts of "twenty-one" are separate words.
 
-QUIRK, under `compat = "stdeval"`: words stay in the order of the file, a repeated record is one more word, and
-fragments may begin an occurrence. No occurrence of a query overlaps another, and an attempt that fails hides other
-beginnings within it: the search goes on at the word that does not match, or behind the word that comes too late. Case
-is folded letter by letter, whatever the list says.
+QUIRK, under `compat = "stdeval"`: words stay in the order of the file, a repeated record counts as another word, and
+fragments may begin an occurrence. No occurrence of a query overlaps another. A failed attempt hides other possible
+starts within it: the search continues at the word that does not match, or after the word that comes too late. Case is
+folded letter by letter, whatever the list says.
 
-QUIRK, under `compat = "mediaeval"`: texts are not looked at. An occurrence of a query is a word that is its id, to the
-letter, whatever its subtype.
+QUIRK, under `compat = "mediaeval"`: texts are ignored. An occurrence of a query is a word that equals the query's id
+exactly, whatever its subtype.
 
-Where a table gives the occurrences, each is a word of its own (`formats.reference.table`), and every rule finds these.
+If a table gives the occurrences, each becomes a word of its own (`formats.reference.table`), and every rule finds them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def compare_normalize(queries: pa.Table) -> str:
 
 
 def units(word: str, normalize: str, text_filters: Sequence[str]) -> list[str]:
-    """The units that one word is compared as, in order; none for a word that the filters leave nothing of."""
+    """The units into which a word is split for comparison, in order; none if the filters remove all of it."""
     if normalize == LOWERCASE:
         word = word.lower()
     if "deletehyphens" in text_filters:
@@ -92,7 +92,7 @@ def units(word: str, normalize: str, text_filters: Sequence[str]) -> list[str]:
 
 
 def spelled(text: str, normalize: str, rule: FindRule) -> list[tuple[str, str]]:
-    """The units of a query's text, or of one word, as the first unit of an occurrence and as a later one is compared.
+    """The units of a query's text or of a word, each in two forms: as first unit of an occurrence and as a later one.
 
     The words of a query are separated by white space.
     """
@@ -127,13 +127,13 @@ def kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
 
 
 def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
-    """A query's text as KWSEval names it: what its filters make of it."""
+    """A query's text as KWSEval shows it, after its filters."""
     read = kwseval_read(text)
     return " ".join(kwseval_units(read, text_filters)) if "charsplit" in text_filters else read
 
 
 FINDER_VERSION = 5
-"""Of the rules above. A change that finds other occurrences counts it up, so that stored ones are found again."""
+"""The version of the rules above. Increment it with a change that finds other occurrences: stored ones are replaced."""
 
 CANNOT_START = ("frag", "fp")
 _ANY_STARTS = ("stdeval", "mediaeval")
@@ -142,10 +142,10 @@ _NOWHERE = np.zeros(0, np.int64)
 
 
 class _Units(NamedTuple):
-    """The units of the words, those of a (document, channel, speaker) together.
+    """The units of the words, grouped by (document, channel, speaker).
 
     `row` is the word in the table `words`; `text` and `later` are the codes of the unit's text as the first one of an
-    occurrence and as a later one, `following` is the unit that follows (-1: none). Times are ticks.
+    occurrence and as a later one; `following` is the unit that follows (-1: none). Times are in ticks.
     """
 
     row: I64
@@ -158,10 +158,10 @@ class _Units(NamedTuple):
 
 
 class _Spellings(NamedTuple):
-    """Every distinct word cut into units: those of word i are numbers first[i] to first[i + 1] - 1.
+    """Every distinct word, split into units: word i has the units first[i] to first[i + 1] - 1.
 
-    `text` and `later` are the codes of each unit's text, `begins` and `ends` count the characters of its word before it
-    and up to its end, `length` those of the whole word.
+    `text` and `later` are the codes of each unit's text. `begins` is the number of characters of the word before the
+    unit, `ends` the number up to its end, `length` the number in the whole word.
     """
 
     first: I64
@@ -173,15 +173,15 @@ class _Spellings(NamedTuple):
 
 
 def finder_of(rule: FindRule) -> str:
-    """The tool whose rule finds occurrences, and its version."""
+    """The name of the rule that finds occurrences, and its version."""
     return f"{rule.finder} {FINDER_VERSION}"
 
 
 def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.Table:
     """The occurrences (`model.schemas.FOUND_OCCURRENCES`), sorted by (query, document, channel, start, end).
 
-    `words` and `queries` are tables of `model.schemas`. A query without text has none. Every query costs time in
-    proportion to the places of its first word.
+    `words` and `queries` are tables of `model.schemas`. A query without text has none. The time for a
+    query is proportional to the number of places of its first word.
     """
     return _table(words, *_found(words, queries, rule))
 
@@ -189,9 +189,9 @@ def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.T
 def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindRule) -> pa.Table:
     """Return the detections of a system that searches its own transcript, as the table of a run.
 
-    `words` are those of the transcript, `scores` the scores of its rows. Queries are found by our own rule, whatever
-    `rule.finder` says. The score of a detection is the lowest of its words, so any rising map of the scores of words
-    gives the same ranking.
+    `words` is the transcript, `scores` has the score of each row. Queries are found by our own rule, whatever
+    `rule.finder` says. The score of a detection is the lowest score of its words, so any increasing function of the
+    words' scores gives the same ranking.
     """
     spoken, query, first, last = _found(words, queries, rule._replace(finder="own"))
     of_units = scores[spoken.row]
@@ -211,7 +211,7 @@ def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindR
 
 
 def _found(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, I64, I64, I64]:
-    """The units of the words, and of every occurrence its query, its first unit and its last."""
+    """The units of the words; and the query, the first unit and the last unit of every occurrence."""
     normalize = compare_normalize(queries)
     said = queries["query" if rule.finder == "mediaeval" and not has_tokens(queries) else "text"].to_pylist()
     if rule.finder == "kwseval":
@@ -234,7 +234,7 @@ def _found(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, 
 
 
 def _all(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[I64, I64]:
-    """The first and the last units of all occurrences that begin at some of the places `at`."""
+    """The first and the last units of all occurrences that begin at the places `at`."""
     first = last = at
     for unit in later:
         following = spoken.following[last]
@@ -268,7 +268,7 @@ def _without_overlap(at: I64, later: Sequence[int], spoken: _Units, find_gap: in
 
 
 def _repeated(words: pa.Table, track: I64, start: I64, order: I64) -> I64:
-    """The rows of the records that repeat another; `order` is that of all rows by (track, start)."""
+    """The rows of the records that repeat another; `order` sorts all rows by (track, start)."""
     together = (np.diff(track[order]) == 0) & (np.diff(start[order]) == 0)
     pairs = np.flatnonzero(together)
     rows = np.unique(order[np.concatenate([pairs, pairs + 1])])
@@ -278,7 +278,7 @@ def _repeated(words: pa.Table, track: I64, start: I64, order: I64) -> I64:
 
 
 def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]) -> _Units:
-    """The units of all words; `code` gets the codes of their texts."""
+    """The units of all words. Adds the codes of their texts to `code`."""
     distinct, word = _coded(words["word"])
     spelling = _spellings([spelled(each, normalize, rule) for each in distinct], code)
     subtypes, subtype = _coded(words["subtype"])
@@ -329,7 +329,7 @@ def _spellings(cut_up: Sequence[Sequence[tuple[str, str]]], code: dict[str, int]
 
 
 def _equal_shares(start: I64, duration: I64, nth: I64, count: I64) -> tuple[I64, I64]:
-    """Return the begins and ends of units in words of `count` of them, as KWSEval prints and reads its doubles."""
+    """Return the starts and ends of units in words of `count` units, as KWSEval prints and reads its doubles."""
     begins, ends = start.copy(), start + duration
     for unit in np.flatnonzero(count > 1).tolist():
         share = float(f"{duration[unit] / TICKS_PER_SECOND / count[unit]:.3f}")

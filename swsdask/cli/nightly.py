@@ -19,7 +19,7 @@ from swsdask.model.errors import one_line
 Command = TypeVar("Command", bound=Callable[..., object])
 
 FIELDS = ("evaluation", "system", "phase", "rows", "seconds")
-"""The fields of a line beside time, level and message, where they are known."""
+"""The fields of a log line besides time, level and message, if they are known."""
 
 
 def log_options(command: Command) -> Command:
@@ -32,7 +32,7 @@ def log_options(command: Command) -> Command:
 
 @contextmanager
 def logged(log_format: str, quiet: bool, verbose: bool) -> Iterator[None]:
-    """Send what swsdask logs to stderr, in the context."""
+    """Write the log messages of swsdask to stderr within the context."""
     handler = _Stderr()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logger = logging.getLogger("swsdask")
@@ -57,12 +57,12 @@ class LoggedPhases:
         self._began = 0.0
 
     def begin(self, phase: str, rows: int) -> None:
-        """Log the phase before, and begin one."""
+        """Log the previous phase, and begin a new one."""
         self.end()
         self._phase, self._began = (phase, rows), time.monotonic()
 
     def advance(self, rows: int) -> None:
-        """Nothing: phases are logged when they end."""
+        """Do nothing: phases are logged when they end."""
 
     def end(self) -> None:
         """Log the last phase."""
@@ -184,7 +184,7 @@ def nightly(
 def history(archive: str, system: str | None, measure: str | None, condition: str, form: str) -> None:
     """Print the numbers of an ARCHIVE night by night: one line per system, or a table and a plot of one SYSTEM.
 
-    As csv or json it is a record for every night and system.
+    csv and json have one record per night and system.
     """
     from swsdask.archive.storage import Storage
     from swsdask.model.errors import SettingsError, choices

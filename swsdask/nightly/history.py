@@ -1,27 +1,28 @@
-"""The history of an archive, a Parquet file per night, the lease of a night, and the board, which follows from it.
+"""The history of an archive (a Parquet file per night), the lease of a night, and the board of the history.
 
     history/00000001.parquet           the numbers over all queries of the systems that were scored in a night
 
-A night is committed when its file is created, which happens only if the name is free; the file is never changed. Its
-numbers are those of the systems that were new in it; all others are unchanged. What else a night found (files,
-refused runs, what moved, gates that failed) is in the metadata of the file, as JSON, and so is the hash of both.
+A night is committed when its file is created, which happens only if the name is free; the file is never changed. It
+has the numbers of the systems that the night scored; all others are unchanged. The other results of a night (files,
+refused runs, moves, failed gates) are in the metadata of the file, as JSON, and so is the hash of both.
 
-The board is pages and files that follow from the history alone, but for the report of the last night:
+The board consists of pages and files. Except for the report of the last night, the history alone determines them:
 
-    index.html                 the leaderboard of now, what moved last, refused runs, trend lines, all nights
+    index.html                 the current leaderboard, the last moves, refused runs, trend lines, all nights
     nights/00000001.html       the report of a night: its new systems and their baselines
     feed.xml                   an Atom entry per night
     metrics.prom               OpenMetrics, for monitoring; the only file that has the duration
-    latest.json                the numbers of now; written last: a board that has it is whole
+    latest.json                the current numbers; written last: a board that has it is complete
 
-Of two hosts that begin a night one works, the holder of the lease; the lease of a dead one is taken over:
+If two hosts begin a night, only the holder of the lease works; the lease of a dead process is taken over:
 
     nightly/lease-00000001.json        the highest number is the lease that counts
 
-A lease is created only if its name is free, so one of two hosts wins. It says who holds it and until when, and is
-removed at the end. Whoever finds one that has expired, or whose process on this machine is gone, creates the next
-number. A host that was paused meanwhile finds, before it commits, that its lease counts no more. Clocks of hosts must
-agree to within minutes; a night is committed only if its number is free, so even clocks that do not cannot make two.
+A lease is created only if its name is free, so one of two hosts wins. It names its holder and the time when it expires,
+and is removed at the end. A process that finds an expired lease, or one whose process on this machine is gone, creates
+the lease with the next number. A host that was paused meanwhile finds, before it commits, that its lease no longer
+counts. The clocks of hosts must agree to within minutes. If they do not, there are still no two commits of a night: a
+night is committed only if its number is free.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class Night:
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a system: the night that scored it last, the content of its run, and what its numbers mean."""
+    """The state of a system: the night that scored it last, the content of its run, the signature of its numbers."""
 
     night: int
     version: int
@@ -128,12 +129,12 @@ class History:
 
     @cached_property
     def stamps(self) -> dict[str, str]:
-        """The stamp of every file that was looked into, as it was last."""
+        """The latest stamp of every file that a night examined."""
         return {url: stamp for night in self.nights for url, stamp in night.record.stamps.items()}
 
     @cached_property
     def refused(self) -> dict[str, Refused]:
-        """The runs that are set aside, by file: those that were refused when they were looked into last."""
+        """The runs that are set aside, by file: those that were refused when a night last examined them."""
         found: dict[str, Refused] = {}
         for night in self.nights:
             for url in night.record.stamps:
@@ -143,7 +144,7 @@ class History:
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The file that a night took in last of each system. Nights of earlier releases do not say."""
+        """The file of each system that a night ingested last. Nights of earlier releases do not record it."""
         return {system: url for night in self.nights for system, url in night.record.sources.items()}
 
     @cached_property
@@ -158,7 +159,7 @@ class History:
         return self.table.filter(pa.array([self.standings[name].night == night for name, night in rows], pa.bool_()))
 
     def board(self, requested: Sequence[str] | None = None) -> Board:
-        """The leaderboard of now; `requested` are the requested measures, None for all."""
+        """The current leaderboard of the `requested` measures; None means all."""
         current = self.current()
         return board(current.append_column("query", pa.nulls(len(current), pa.string())), requested)
 
@@ -217,7 +218,7 @@ def read_history(storage: Storage) -> History:
 
 
 def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, object]]) -> bool:
-    """Add a night to the history; False, and nothing has happened, if another process made it first."""
+    """Add a night to the history. Returns False, and changes nothing, if another process committed it first."""
     table = pa.Table.from_pylist(
         [{"night": record.number, "date": record.date, "version": record.version, **row} for row in rows], HISTORY
     )
@@ -225,7 +226,7 @@ def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, obje
 
 
 def remove_unfinished(storage: Storage) -> None:
-    """Remove what a night left that was killed while it wrote. Only the holder of the lease writes here."""
+    """Remove the unfinished files of a night that was killed. Only the holder of the lease writes here."""
     for name in storage.modified(NIGHTS):
         if name.endswith(PART):
             storage.remove(name)
@@ -236,7 +237,7 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
     try:
         table, record = read_night(contents.get(name) or storage.read(name), HISTORY)
         return Night(Record.from_json(record.decode()), table)
-    except Exception as error:  # Whatever a store or damaged bytes make a reader raise.
+    except Exception as error:  # A store or damaged data may raise any error.
         if (short := shortage(error, where)) is not None:
             raise short from error
         found = "none" if isinstance(error, FileNotFoundError) else f"one that is not what was written ({error})"
@@ -255,7 +256,7 @@ def values_of(table: pa.Table) -> dict[tuple[str, str], float]:
 
 
 def is_published(job: NightlyEvaluation, past: History, *, by_this_release: bool = True) -> bool:
-    """Whether the board shows the last night of this history, and was made by this release, or by any."""
+    """Whether the board shows the last night of this history and, if `by_this_release`, was made by this release."""
     content = Storage(job.out).read_all([LATEST]).get(LATEST)
     try:
         said = json.loads(content or b"{}")
@@ -269,7 +270,7 @@ def is_published(job: NightlyEvaluation, past: History, *, by_this_release: bool
 def publish(job: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:
     """Write the board of the history. Returns `latest.json`.
 
-    `result` has the systems of the last night's report; the call `began` at this time of `time.monotonic`.
+    `result` has the systems of the last night's report; `began` is the value of `time.monotonic` when the call began.
     """
     out, last = Storage(job.out), past.nights[-1].record
     place = page_of(last)
@@ -285,13 +286,13 @@ def publish(job: NightlyEvaluation, past: History, result: Result | None, began:
     out.replace("metrics.prom", metrics(page, time.monotonic() - began).encode())
     out.replace(LATEST, latest)
     for name in out.modified():
-        if name.endswith(PART):  # Of a night that was killed: whoever publishes holds the lease.
+        if name.endswith(PART):  # Left by a killed night: only the holder of the lease publishes.
             out.remove(name)
     return latest
 
 
 def board_page(job: NightlyEvaluation, past: History, reports: Iterable[str] = ()) -> BoardPage:
-    """All that the board shows; the `reports` of nights are among the files that are there."""
+    """The content of the board; `reports` are files of the board, among them the existing reports of nights."""
     current = past.current()
     trends: dict[str, list[tuple[int, float]]] = {}
     found = past.board(job.scored)
@@ -339,26 +340,26 @@ def _latest(page: BoardPage, past: History) -> dict[str, object]:
 
 
 def _number(value: float) -> float | str | None:
-    """A number as JSON has it: infinite ones are text."""
+    """A number for JSON: infinite ones as text, NaN as None."""
     return None if math.isnan(value) else value if math.isfinite(value) else str(value)
 
 
 HOLDS_S = 3600.0
-"""For how long a lease holds without being renewed; it is renewed four times in that time."""
+"""The number of seconds that a lease holds without renewal; it is renewed after a quarter of that time."""
 
 FOLDER = "nightly"
 _LEASE = re.compile(rf"{FOLDER}/lease-(\d{{8}})\.json")
 
 
 class BusyError(SwsdaskError):
-    """Another process works at the same evaluation. It is no fault: there is nothing to do."""
+    """Another process works on the same evaluation. This is no failure: there is nothing to do."""
 
     exit_code = 0
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The holder of a lease: a token of its own, a host, a process of that `machine`, and until when (Unix time)."""
+    """The holder of a lease: a unique token, host, machine and process; and when the lease expires (Unix time)."""
 
     token: str
     host: str
@@ -368,7 +369,7 @@ class Holder:
 
     @classmethod
     def me(cls) -> Holder:
-        """The present process, from now on."""
+        """The current process, with a lease that begins now."""
         return cls(new_token(), socket.gethostname(), _machine(), os.getpid(), time.time() + HOLDS_S)
 
     @property
@@ -383,7 +384,7 @@ class Holder:
 
 @dataclass
 class NightLease:
-    """The right to work at an archive's night."""
+    """The right to work on an archive's night."""
 
     storage: Storage
     number: int
@@ -391,7 +392,7 @@ class NightLease:
     _renewed: float
 
     def renew(self) -> None:
-        """Hold it for longer, if a quarter of its time has passed."""
+        """Extend the lease if a quarter of its time has passed."""
         if time.time() - self._renewed > HOLDS_S / 4:
             self.check()
             self.holder = Holder(**{**asdict(self.holder), "until": time.time() + HOLDS_S})
@@ -415,7 +416,7 @@ def night_lease(storage: Storage) -> Iterator[NightLease]:
     try:
         yield lease
     finally:
-        # What cannot be removed expires.
+        # A lease that cannot be removed expires.
         with suppress(ArchiveError):
             if (there := _highest(storage)) and there[1] and there[1].token == lease.holder.token:
                 storage.remove(_name(lease.number))
@@ -441,7 +442,7 @@ def _busy(storage: Storage, holder: Holder | None) -> BusyError:
 
 
 def _highest(storage: Storage) -> tuple[int, Holder | None] | None:
-    """The lease that counts; its holder is None while it cannot be read, as when it has just been removed."""
+    """The lease that counts; its holder is None if it cannot be read, for example because it was just removed."""
     found = sorted(_leases(storage), key=lambda each: each[1])
     if not found:
         return None
@@ -468,7 +469,7 @@ def _said(holder: Holder) -> bytes:
 
 
 def _machine() -> str:
-    """Identify this running machine and its process ids; empty where that is impossible."""
+    """Identify the current boot of this machine and its namespace of process ids; empty if that is impossible."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:

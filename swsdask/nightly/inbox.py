@@ -1,12 +1,13 @@
 """The inbox, where runs arrive: its files, with the system of each and a stamp that changes when the file does.
 
-Of a file that changed within the last tick of the clock no stamp says that it is the same later (`places.reading`), so
-the look waits until it has settled, at most some seconds. Then a night that is done again finds the same stamps.
+The stamp of a file that changed within the last tick of the clock is not repeated later, even if the file is unchanged
+(`places.reading`). `look` therefore waits until the file has settled, at most a few seconds, so that a repeated night
+finds the same stamps.
 
-Only regular files are runs, and folders of regular Parquet files that are one table (`formats.runs.parquet`). Whoever
-may write into an inbox could make a link to any file that the night may read, and lines of it would be shown as what
-was wrong: links are passed over, as are pipes and devices, with a warning each. So are folders in an inbox that cannot
-be listed; where the inbox itself cannot, that is an error.
+Only regular files are runs, and folders of regular Parquet files that are one table (`formats.runs.parquet`). Links,
+pipes and devices are skipped, each with a warning: a link in an inbox could name any file that the night can read, and
+messages about problems would show lines of it. Folders in an inbox that cannot be listed are skipped with a warning
+too; an inbox that cannot be listed is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _RESOURCES = ".resources.toml"
 
 @dataclass(frozen=True)
 class Arrived:
-    """A file with a run: whose it is, and its stamp."""
+    """A file with a run, its system and its stamp."""
 
     url: str
     system: str
@@ -50,18 +51,18 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     Parameters
     ----------
     inbox : iterable of str
-        Folders, globs or URLs. A file in a folder one level below is of the system that the folder is named after;
-        others are of the system that they are named after.
+        Folders, globs or URLs. The system of a file in a folder one level below is the name of that folder; the system
+        of any other file is the name of the file.
     pattern : str, optional
-        A regular expression with the group `system`, and perhaps `date` and `tag`, that is searched in paths instead,
-        of files however deep below the inbox. Files without a match are passed over. The system of a run with a tag is
-        SYSTEM-TAG. Dates are compared as text: the year comes first.
+        A regular expression with the group `system`, and optionally `date` and `tag`. It is searched in the paths of
+        files at any depth below the inbox, and determines the system instead. Files without a match are skipped. The
+        system of a run with a tag is SYSTEM-TAG. Dates are compared as text: the year comes first.
 
     Returns
     -------
     list of Arrived
-        Of several files of one system the last one, by date, then by name. Where files of different folders have the
-        same system and date, a warning says which is passed over.
+        Of several files of one system, the last by date, then by name. If files in different folders have the same
+        system and date, a warning names the file that is skipped.
 
     Raises
     ------
@@ -103,14 +104,14 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
 
 
 def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
-    """The regular files of an entry, and in place of those that are one table their folder, a level above them."""
+    """The depth and stamp of the regular files of an entry. A folder that is one table replaces its files."""
     listed, folders = _listed(entry, deepest)
     tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
     within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
     within += [(url, depth) for url, depth in folders.items() if _is_part(url) and depth > 0]
     for url, depth in within:
         table, above = _folder(url), depth - 1
-        while _is_part(table) and above > 0:  # what the entry itself is called divides no table
+        while _is_part(table) and above > 0:  # the name of the entry itself does not count
             table, above = _folder(table), above - 1
         tables[table] = above
     found = dict(listed)
@@ -127,12 +128,12 @@ def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
 
 
 def _is_part(folder: str) -> bool:
-    """Whether a folder has the name KEY=VALUE, as those have into which a table is divided."""
+    """Whether a folder is named KEY=VALUE, like the folders of a partitioned table."""
     return "=" in folder.rsplit("/", 1)[-1]
 
 
 def _listed(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]], dict[str, int]]:
-    """The regular files with their stamps, and the folders: how many levels below the entry, `deepest` at most."""
+    """The depth and stamp of regular files, and the depth of folders: levels below the entry, at most `deepest`."""
     filesystem, root, infos = _found(entry, deepest)
     files = [info for info in infos.values() if info.get("type") != "directory"]
     if wait := max((left for left in map(settles_in, files) if left < math.inf), default=0.0):
@@ -158,7 +159,7 @@ def _listed(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]]
 
 
 def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
-    """The file system, the folder in it where the entry begins, and what it says of all below that is not hidden."""
+    """The file system, the folder where the entry begins, and the details of all that is not hidden below it."""
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
@@ -190,12 +191,12 @@ def _folder(url: str) -> str:
 
 
 def _begin_of(pattern: str) -> str:
-    """The folder in which a glob begins; empty for that of the process."""
+    """The folder in which a glob begins; empty for the working directory."""
     return "/".join(takewhile(lambda part: not has_magic(part), pattern.split("/")))
 
 
 class _Local(LocalFileSystem):  # type: ignore[misc]
-    """Local files. Folders that could not be listed are `missed`: below others, fsspec passes over them silently."""
+    """Local files. `missed` has the folders that could not be listed: below other folders, fsspec ignores them."""
 
     cachable = False
 

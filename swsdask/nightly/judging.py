@@ -1,10 +1,10 @@
 """Comparison of the systems that are new in a night with their baselines, and the gates that fail.
 
-A run that has arrived is compared with its baseline, scored now with the same settings: both numbers mean the same,
-and their difference is tested by resampling the queries. The p values of all pairs of a night are adjusted together. A
-baseline of an earlier night is taken from a version of the archive that holds it; where all have expired, a note says
-that nothing was compared. Where a system is scored again
-because settings or the release changed, its number of before is shown, and no gate applies.
+A new run is compared with its baseline, which is scored again with the same settings, so that the numbers are
+comparable. Their difference is tested by resampling the queries. The p values of all pairs of a night are adjusted
+together. The baseline of an earlier night is read from a version of the archive that has it; if all of them have
+expired, a note says that nothing was compared. If a system is scored again because settings or the release changed, its
+previous number is shown, and no gate applies.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from swsdask.nightly.settings import NightlyEvaluation
 LOG = logging.getLogger("swsdask.nightly")
 
 Workers = Callable[[], Executor | None]
-"""A function that returns the executor of a night; None where each step chooses its own."""
+"""A function that returns the executor of a night, or None if each step chooses its own."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Moves of systems, the gates that failed, in words, and notes."""
+    """The moves of systems, the failed gates as text, and notes."""
 
     moves: tuple[Move, ...]
     gates: tuple[str, ...]
@@ -57,12 +57,12 @@ def judged(
     progress: Progress,
     workers: Workers,
 ) -> tuple[Verdict, Result]:
-    """Score the systems that are due, each with a reason, and their baselines; and compare them.
+    """Score the systems in `due`, which has their reasons, and their baselines; compare them.
 
     Raises
     ------
     SettingsError
-        If a gate needs a test that its measure does not have, or looks at a condition that is not scored.
+        If a gate needs a test that its measure does not have, or uses a condition that is not scored.
     """
     earlier = tuple(_earlier(job, past, due))
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
@@ -124,11 +124,10 @@ def _tested(
     progress: Progress,
     workers: Workers,
 ) -> tuple[Comparison | None, list[str]]:
-    """All pairs of the night, compared by the leading measure and those of gates with p; None where no test is needed.
+    """Compare all pairs of the night by the leading measure and those of gates with p; None if no test is needed.
 
-    They are compared together: p values are adjusted for all of them, by max-t where Holm's adjustment makes even the
-    least p too large for a gate. A measure that none of their systems has is left
-    out, and the gates that look at it are noted.
+    The p values of all pairs are adjusted together: by max-t if Holm's adjustment makes even the smallest possible p
+    too large for a gate. A measure that no compared system has is left out, and a note names the gates that use it.
     """
     gates = [gate for gate in job.parsed_gates if gate.p_below is not None]
     failures(gates, (), values, {})  # raises for a condition or a measure that is not scored
@@ -164,9 +163,9 @@ def _tested(
 def report_of(
     job: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
 ) -> Result | None:
-    """The result of a night's report: the systems that moved, and their baselines. None where nothing moved.
+    """The result of a night's report: the systems that moved, and their baselines. None if nothing moved.
 
-    When and where they were scored is left out: a night that is published again has the same report.
+    The time and place of scoring are left out, so that a night that is published again has the same report.
     """
     if past.last is None or not past.last.moves:
         return None
@@ -188,7 +187,7 @@ def stored(evaluation: Evaluation) -> StoredArchive:
 
 
 def _earlier(job: NightlyEvaluation, past: History, due: Mapping[str, str]) -> Iterator[StoredRun]:
-    """The runs of earlier nights that serve as baselines, under names that say so."""
+    """The runs of earlier nights that serve as baselines, under the names `SYSTEM (night N)`."""
     wanted = {system for system, why in due.items() if why == REPLACED and job.baseline in ("previous", system)}
     if job.baseline == "best" and any(why in (NEW, REPLACED) for why in due.values()):
         wanted |= {*_leader(job, past)}
@@ -199,7 +198,7 @@ def _earlier(job: NightlyEvaluation, past: History, due: Mapping[str, str]) -> I
 
 
 def _held(job: NightlyEvaluation, system: str, standing: Standing) -> StoredRun | None:
-    """The run of a system that a night scored: in the version of that night, or, if it has expired, in the last one.
+    """The run of a system that a night scored, from that night's version or, if it has expired, the latest with it.
 
     None if no version has it.
     """
@@ -212,7 +211,7 @@ def _held(job: NightlyEvaluation, system: str, standing: Standing) -> StoredRun 
 
 
 def _baseline(job: NightlyEvaluation, past: History, system: str, why: str) -> str | None:
-    """Return the system or run that a system is to be compared with; None for none."""
+    """Return the baseline of a system, a system or a run; None if there is none."""
     if why not in (NEW, REPLACED):
         return None
     match job.baseline:
@@ -228,7 +227,7 @@ def _baseline(job: NightlyEvaluation, past: History, system: str, why: str) -> s
 
 
 def _leader(job: NightlyEvaluation, past: History) -> list[str]:
-    """The best system of the nights before, if there is any."""
+    """The best system of the earlier nights, if there is any."""
     return list(past.board(job.scored).systems[:1])
 
 

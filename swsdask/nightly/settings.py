@@ -1,6 +1,6 @@
 """The settings of nights: a TOML file with a table `[[evaluation]]` for each evaluation.
 
-Relative paths are relative to the file's folder, which may be one of a store, so that a scheduler may start the command
+Relative paths are relative to the file's folder (local or in a store), so that a scheduler may start the command
 anywhere.
 """
 
@@ -31,7 +31,7 @@ _OF_QUERIES = ("lexicon", "vocabulary")
 _REFERENCE = ("reference", "ecf", "rttm", "queries", "documents", "occurrences", "qrels", *_OF_QUERIES)
 _PLACES = ("archive", "out", *_REFERENCE)
 _FILES = (".json", ".toml")
-"""The suffixes of files that may name a cluster; other names are words or addresses."""
+"""The suffixes of files that describe a cluster; other values are words or addresses."""
 
 
 class NightlyEvaluation(BaseModel):
@@ -103,7 +103,7 @@ class NightlyEvaluation(BaseModel):
 
     @property
     def scored(self) -> list[str] | None:
-        """The measures that are scored, those of the gates among them, named as beside their numbers; None: all."""
+        """The measures to score, including those of the gates, named as in results; None: all."""
         gates = (gate.measure for gate in self.parsed_gates)
         return None if self.measures is None else list(dict.fromkeys(map(written_name, (*self.measures, *gates))))
 
@@ -134,7 +134,7 @@ class NightlySettings(BaseModel):
     notify: tuple[Text, ...] = ()
 
     def only(self, name: str | None) -> tuple[NightlyEvaluation, ...]:
-        """All evaluations, or the one of a name. Raises `SettingsError` for an unknown name."""
+        """All evaluations, or the one with this name. Raises `SettingsError` for an unknown name."""
         names = [each.name for each in self.evaluation]
         if name is not None and name not in names:
             raise SettingsError(f"no evaluation is named {name!r}. There are: {', '.join(names)}.")
@@ -147,7 +147,7 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     Raises
     ------
     SettingsError
-        If it cannot be read, is not TOML, or holds what it must not: names the file, the evaluation and the key.
+        If it cannot be read, is not TOML, or has invalid content. The error names the file, the evaluation and the key.
     """
     place = os.fspath(path)
     try:
@@ -175,7 +175,7 @@ def example() -> str:
 
 
 def _shared(evaluations: Sequence[NightlyEvaluation]) -> str | None:
-    """Say what two evaluations have in common that they must not, however it is spelt."""
+    """Describe a name, archive or board that two evaluations share in any spelling; None if they share none."""
     for what in ("name", "archive", "out"):
         values = [getattr(each, what) for each in evaluations]
         places = values if what == "name" else [*map(_normalised, values)]
@@ -196,7 +196,7 @@ def _at(place: str, folder: str) -> str:
 
 
 def _causes(error: ValidationError) -> list[ErrorDetails]:
-    """The errors, without those of a list whose items have errors of their own: these are not counted as its items."""
+    """The errors, without those of a list whose items have errors: pydantic counts only valid items."""
     errors = error.errors()
     within = {each["loc"][:length] for each in errors for length in range(len(each["loc"]))}
     return [each for each in errors if each["loc"] not in within]

@@ -1,11 +1,11 @@
 """A night, step by step: look, ingest, score what is new, compare, commit, publish.
 
-Until the night is committed to the history nothing of it counts, and every step can be done again: what is ingested
-already is there, what is counted already is kept. The commit is one file. What is published follows from the history
-and the archive alone, and `latest.json`, which names the night, is written last; so whatever a night was cut off at,
-the next one ends with the same bytes.
+Until the night is committed to the history, nothing of it counts, and every step can be repeated: ingested runs and
+computed counts are kept. The commit is one file. The history and the archive alone determine what is published, and
+`latest.json`, which names the night, is written last. So wherever a night was interrupted, the next one ends with the
+same bytes.
 
-`notify` runs the command that the settings name after a night.
+After a night, `notify` runs the command that the settings give.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LOG = logging.getLogger("swsdask.nightly")
 class Outcome:
     """The outcome of a night: its record and `latest.json`, if it was committed or published now.
 
-    `missed` is that of the night before, if it was committed then and is published only now.
+    `missed` is the outcome of the previous night, if that was committed earlier but published only now.
     """
 
     evaluation: NightlyEvaluation
@@ -72,7 +72,7 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     Raises
     ------
     InputError
-        The inbox cannot be read, or a reference that is new or changed.
+        The inbox, or a new or changed reference, cannot be read.
     ArchiveError
         The archive cannot be read.
     """
@@ -103,14 +103,14 @@ def _how(arrived: Arrived, past: History) -> str:
 
 
 def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = None) -> Outcome:
-    """Do a night of one evaluation.
+    """Run one night of an evaluation.
 
     Parameters
     ----------
     job : NightlyEvaluation
         The evaluation.
     today : date
-        The date that the night is called by, unless the night before has a later one.
+        The date of the night, unless the previous night has a later one.
     progress : Progress, optional
         Receives the phases of the work.
 
@@ -122,7 +122,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
     Raises
     ------
     BusyError
-        Another process that is alive works at it.
+        Another running process works on the evaluation.
     InputError
         The inbox or the reference cannot be read. Runs with problems are refused and raise nothing.
     ArchiveError
@@ -153,7 +153,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         whole = [each.url for each in taken if each.url in past.refused]
         record, missed = past.last, None
         if due or gone or whole or any((each.url, each.problems) not in before for each in refused):
-            looked_into = _without(news, aside)  # those set aside are refused still, as what they were then
+            looked_into = _without(news, aside)  # those set aside stay refused, as recorded then
             stamps = {**{each.url: each.stamp for each in looked_into}, **dict.fromkeys(gone, GONE)}
             stamps |= {each.url: UNREAD for each in refused if each.unread}
             sources = {each.system: each.url for each in taken}
@@ -198,9 +198,9 @@ class _Renewing:
 
 
 def _workers(job: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Workers:
-    """Return what opens the executor of a night: one for all steps, opened on first use, closed by the stack.
+    """Return a function that opens the executor of a night: one for all steps, opened on first use, closed by `stack`.
 
-    None without a cluster: each step chooses by how much there is to do.
+    Without a cluster it returns None: each step chooses by the amount of work.
     """
 
     @cache
@@ -214,10 +214,10 @@ def _workers(job: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Wo
 
 
 def _news(job: NightlyEvaluation, past: History, there: Evaluation | None) -> tuple[list[Arrived], list[str]]:
-    """The files that are not as a night looked into them last, and the refused ones that are there no more.
+    """The files that changed since a night last examined them, and the refused files that are gone.
 
-    A file is news too if it is unchanged, but now the one of its system: a later one is gone, or the name is new. So is
-    one that a night took into a version which the archive has no more.
+    An unchanged file is news too if it is now the file of its system: a later one is gone, or the name is new. So is a
+    file that a night ingested into a version that the archive no longer has.
     """
     held = past if there is None else past.until(stored(there).version)
     arrived = look(job.inbox, job.pattern)
@@ -238,17 +238,17 @@ def _there(job: NightlyEvaluation) -> Evaluation | None:
 
 
 def _known(job: NightlyEvaluation, there: Evaluation | None) -> KnownSources | None:
-    """Return the known sources of the archive that is there; None without one.
+    """Return the known sources of the existing archive; None without one.
 
-    It knows what a night ingested that was cut off then, and what was only copied or touched since.
+    They include the files that an interrupted night ingested, and files that were only copied or touched since.
     """
     return None if there is None else known_sources(Storage(job.archive), there.settings.evaluation, Encoding())
 
 
 def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool:
-    """Whether the archive was made of the reference as it is now; raises `InputError` for a folder that lacks a file.
+    """Whether the archive was made from the current reference. Raises `InputError` for a folder that lacks a file.
 
-    A file that is given by its own name is looked for when the reference is read (`_read`).
+    Whether a file that is given by name exists is checked when the reference is read (`_read`).
     """
     if known is None:
         return False
@@ -261,7 +261,7 @@ def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool
 
 
 def _unread(news: Sequence[Arrived], known: KnownSources | None, past: History) -> list[Arrived]:
-    """Select the files that the archive does not know, nor as refused for the problems that they are set aside for."""
+    """Select the files that the archive does not know, except those that it knows as refused for their old problems."""
     if known is None:
         return list(news)
     files = {RunFile(each.url, each.system): each for each in news}
@@ -294,7 +294,7 @@ def _read(job: NightlyEvaluation) -> Evaluation:
 def _set_aside(
     news: Sequence[Arrived], unread: Sequence[Arrived], known: KnownSources | None, past: History
 ) -> list[Arrived]:
-    """Select the files that stay refused although they need not be read: they were only copied or touched."""
+    """Select the files that stay refused without being read again: they were only copied or touched."""
     if known is None:
         return []
     rest = [each for each in _without(news, unread) if each.url in past.refused]
@@ -310,11 +310,11 @@ def _take_in(
     *,
     with_reference: bool,
 ) -> list[Refused]:
-    """Ingest what arrived; runs with problems are set aside, and returned.
+    """Ingest the new runs. Runs with problems are set aside and returned.
 
-    What was refused before is validated alone first. Where ingesting the others fails, each of them is.
+    Runs that were refused before are first validated one by one. If ingesting the others fails, they are too.
 
-    The reference is read `with_reference` only: then it must be that of the archive.
+    The reference is read only if `with_reference`; it must then be that of the archive.
     """
     refused = _refusals(job, [each for each in news if each.url in past.refused])
     good = _without(news, refused)
@@ -358,11 +358,11 @@ def _ingest(
 
 
 SHOWN = 5
-"""So many problems of a refused run are kept."""
+"""The maximum number of problems of a refused run that are kept."""
 
 
 def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
-    """Validate each of some runs, read into memory, by itself; return those that have problems."""
+    """Read each run into memory and validate it by itself; return those that have problems."""
     if not news:
         return []
     reference = _there(job) or _read(job)
@@ -385,7 +385,7 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
 
 
 def _due(job: NightlyEvaluation, evaluation: Evaluation, past: History) -> dict[str, str]:
-    """The systems that stand otherwise than the archive has them, each with the reason."""
+    """The systems to score, because their standing differs from the archive; each with the reason."""
     found = {}
     signatures = _signatures(job, evaluation)
     for run in evaluation.archive.runs:
@@ -419,7 +419,7 @@ def _new_record(
     progress: Progress,
     workers: Workers,
 ) -> tuple[Record, list[dict[str, object]]]:
-    """The record and the rows of tonight."""
+    """The record and the rows of this night."""
     number = 1 if past.last is None else past.last.number + 1
     day = today.isoformat()
     if past.last is not None and day < past.last.date:
@@ -459,7 +459,7 @@ PATIENCE_S = 60.0
 
 
 def notify(command: Sequence[str], latest: bytes) -> bool:
-    """Run a command with `latest.json` on its standard input; whether it ended well. The night stands either way."""
+    """Run a command with `latest.json` on its standard input; return whether it succeeded. The night counts anyway."""
     try:
         ended = subprocess.run(
             command, input=latest, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE_S, check=False

@@ -24,10 +24,10 @@ from swsdask.render.console import standard_console
 from swsdask.render.environment import environment, style
 
 SHOWN_NIGHTS = 60
-"""The number of the last nights that are listed on the page."""
+"""The maximum number of nights on the page, the latest ones."""
 
 SHOWN_MOVES = 20
-"""The number of changed systems that are printed."""
+"""The maximum number of changed systems that are printed."""
 
 DURATION = "duration_seconds"
 """The metric of the duration of a night. All other content of a board follows from the history and the archive."""
@@ -37,7 +37,7 @@ _WIDTH, _HEIGHT = 160, 28
 
 @dataclass(frozen=True)
 class Trend:
-    """The leading number of a system, night by night."""
+    """The values of the leading measure for a system, night by night."""
 
     system: str
     points: tuple[tuple[int, float], ...]
@@ -45,7 +45,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class BoardPage:
-    """The content of the board of an evaluation; `leading` is the measure that ranks, `reports` the files of nights."""
+    """The content of a board; `leading` is the measure that ranks, `reports` has the files with reports of nights."""
 
     name: str
     measures: tuple[str, ...]
@@ -58,7 +58,7 @@ class BoardPage:
     n_systems: int
 
     def report_of(self, night: Record) -> str | None:
-        """The report of a night, if it is there: an earlier night may have been published elsewhere, or not at all."""
+        """The report of a night, if it exists: an earlier night may have been published elsewhere, or not at all."""
         place = page_of(night)
         return place if place in self.reports else None
 
@@ -125,7 +125,7 @@ def page_of(night: Record) -> str | None:
 
 
 def summary(night: Record) -> str:
-    """A night in a line."""
+    """A summary of a night in one line."""
     reasons: dict[str, int] = {}
     for move in night.moves:
         reasons[move.reason] = reasons.get(move.reason, 0) + 1
@@ -200,7 +200,7 @@ def _open_metrics(value: float) -> str:
 
 
 def _within(url: str, problem: str) -> str:
-    """A problem beside the name of its file."""
+    """A problem without the name of its file, which is shown beside it."""
     bare = problem.removeprefix(f"{url}:").strip()
     return f"line {bare}" if bare[:1].isdigit() else bare
 
@@ -213,7 +213,7 @@ def _best(board: Board, condition: str, measure: str) -> float:
 
 
 def _by_size(moves: Sequence[Move]) -> list[Move]:
-    """The largest loss first, those without a baseline last."""
+    """The moves, sorted: the largest loss first, those without a baseline last."""
     return sorted(moves, key=lambda m: (math.isnan(m.value - m.was), better(m.measure) * (m.value - m.was), m.system))
 
 
@@ -241,7 +241,7 @@ def _told(move: Move) -> str:
 
 
 def _span(trends: Sequence[Trend]) -> float:
-    """The widest range of the numbers of one system, which is the height of all lines."""
+    """The largest range of the numbers of one system: the height of all trend lines."""
     ranges = [max(values) - min(values) for trend in trends if (values := _finite(trend))]
     return max(ranges, default=0.0)
 
@@ -292,7 +292,7 @@ Rows = Sequence[Row]
 
 
 def print_history(rows: Rows, measure: str, n_nights: int) -> None:
-    """Print a line for every system: its numbers, and their course over the nights; the currently best comes first."""
+    """Print a line for every system: its numbers, and their course over the nights; the best system comes first."""
     by_system: dict[str, list[Row]] = {}
     for row in rows:
         by_system.setdefault(row["system"], []).append(row)
@@ -359,7 +359,7 @@ def text_plot(values: Sequence[float], measure: str) -> list[str]:
 
 
 def _standing(rows: Rows, n_nights: int) -> list[float]:
-    """The number that holds in every night."""
+    """The number that holds in each night, the latest one so far; NaN before the first."""
     scored = {row["night"]: row["value"] for row in rows}
     values, now = [], math.nan
     for night in range(1, n_nights + 1):
@@ -375,7 +375,7 @@ def _sparkline(values: Sequence[float], span: tuple[float, float]) -> str:
 
 
 def _thinned(values: Sequence[float], width: int) -> list[float]:
-    """Reduce the numbers to at most `width`, the last of every stretch."""
+    """Reduce the numbers to at most `width`: the last of every stretch."""
     if len(values) <= width:
         return list(values)
     return [values[(number + 1) * len(values) // width - 1] for number in range(width)]

@@ -3,23 +3,24 @@
 - documents: `document`, `duration` or `end`, and optionally `channel` (absent: 1), `start` (absent: 0), `source_type`,
   `language`. A row is an evaluated excerpt, as in an ECF.
 - occurrences: `query`, `document`, `start`, `duration` or `end`, and optionally `channel`, `speaker`, `grade`. A row
-  is a place where a query was spoken, as it is: no words are searched. Rows that are equal count once, with a note.
-  With grades, whole numbers, a row of grade 0 or below is no occurrence, and where trials are documents, the highest
-  grade of a query in a document is its judgment.
-- queries: `query`, and optionally attributes in further columns, which conditions can be made of (a column `text` has
-  the texts of the queries); or ids alone. Absent: the queries of the occurrences, sorted.
+  is an occurrence of a query and is used as given: no words are searched. Equal rows count once, with a note. Grades
+  are whole numbers. A row of grade 0 or below is no occurrence; if trials are documents, the highest grade of a query
+  in a document is its judgment.
+- queries: `query`, and optionally attributes in further columns, for use in conditions (a column `text` has the texts
+  of the queries); or ids alone. Absent: the queries of the occurrences, sorted.
 
-Times are in seconds. A file is tab or comma separated text, JSON lines or Parquet. What is wrong with a row is reported
-with its line, of Parquet and of a table in memory with its number, from 1.
+Times are in seconds. A file is tab or comma separated text, JSON lines or Parquet. The problems of a row name its line;
+in Parquet and in memory, they name the number of the row, from 1.
 
 Judgments of documents, TREC's qrels: lines `query iteration document relevance`, separated by blanks.
 
-The iteration says nothing. Relevance is a whole number, the grade: above 0 is relevant, 0 is not, below 0 was to be
-judged and was not. What is not judged is not relevant. No pair of query and document may be there twice. A document's
-id is all of its name: it keeps directories and endings. A line that begins with `#` is a comment, as in trec_eval 10.
+The iteration is ignored. Relevance is a whole number, the grade: above 0 is relevant, 0 is not relevant, below 0 was
+selected for judging but not judged. Unjudged documents are not relevant. No pair of query and document may occur twice.
+A document's id is its whole name, with directories and endings. A line that begins with `#` is a comment, as in
+trec_eval 10.
 
-A judgment can also be a row of a table with the columns `query`, `document` and `relevance`, others passed over: a
-table that has `score` too is a run as well.
+Judgments can also be the rows of a table with the columns `query`, `document` and `relevance`; other columns are
+ignored. A table that also has `score` is a run as well.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ GRADE = "^[+-]?[0-9]{1,18}$"
 
 
 class Qrels(NamedTuple):
-    """Judged pairs as `model.schemas.JUDGMENTS`, and their queries and documents in the order of their ids."""
+    """Judged pairs as `model.schemas.JUDGMENTS`, and their queries and documents, sorted by id."""
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]
@@ -69,7 +70,7 @@ class Qrels(NamedTuple):
 
 
 def read_judgments(judged: str | pa.Table, problems: Problems) -> Qrels:
-    """The judgments of qrels, of a table in a file or in memory; whatever is wrong is added to `problems`."""
+    """The judgments in qrels, or in a table in a file or in memory. Problems are added to `problems`."""
     file = judged if isinstance(judged, str) else "qrels"
     once = Once("a judgment once")
     queries: dict[str, None] = {}
@@ -106,7 +107,7 @@ def judgments_table(grades: Mapping[tuple[str, str], int]) -> pa.Table:
 
 
 def _judgments_in(judged: str | pa.Table, problems: Problems) -> Iterator[Batch]:
-    """The rows of judgments, as text. Those of a typed table have their numbers from 1 as lines."""
+    """The rows of judgments, as text. In a typed table, the line of a row is its number, from 1."""
     if not isinstance(judged, str):
         yield from _typed_judgments(judged, "qrels", problems)
         return
@@ -120,7 +121,7 @@ def _judgments_in(judged: str | pa.Table, problems: Problems) -> Iterator[Batch]
 
 
 def holds_judgments_alone(file: str, kind: AnyFormat) -> bool:
-    """Whether a table of one of the `TABLES` has the columns of judgments and no scores, so that it is no run."""
+    """Whether a table (one of `TABLES`) has the columns of judgments but no scores, and so is no run."""
     if kind in TYPED:
         names = column_names(file)
     else:
@@ -155,7 +156,7 @@ def _written_judgments(file: str, kind: AnyFormat, problems: Problems) -> Iterat
 
 
 def _judged_columns(names: Sequence[str], file: str, line: int | None, problems: Problems) -> dict[str, int]:
-    """Find the columns of judgments among those named; return none where one is missing, which becomes a problem."""
+    """The indices of the columns of judgments; none if one is missing, which is added to `problems`."""
     plain = [name.strip().lower() for name in names]
     missing = [name for name in _QRELS if plain.count(name) != 1]
     if missing:
@@ -170,18 +171,18 @@ _MOST_QUERIES = 0xFFFE
 
 
 class _Given(NamedTuple):
-    """A table: what messages call it, its columns by their names in small letters, and the line of each row."""
+    """A table: its name in messages, its columns by lower-case name, and the line of each row."""
 
     name: str
     columns: dict[str, pa.Array]
     lines: NDArray[np.int64]
 
     def note(self, row: int, fault: FormatError, problems: Problems) -> None:
-        """Add what is wrong with a row to `problems`."""
+        """Add a fault of a row to `problems`."""
         problems.add(self.name, int(self.lines[row]), fault.expected, fault.found, fault.remedy)
 
     def texts(self, name: str, missing: str | None = "") -> pa.Array:
-        """A column as text, `missing` where there is none. Raises `InputError` for a type that has no text."""
+        """A column as text, with `missing` for absent values. Raises `InputError` for a type that cannot be text."""
         if name not in self.columns:
             return pa.repeat(missing, len(self.lines))
         column = self.columns[name]
@@ -194,7 +195,7 @@ class _Given(NamedTuple):
 
 
 def read_documents(table: Table | str, problems: Problems) -> pa.Table:
-    """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`; what is wrong is added to `problems`."""
+    """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`. Problems are added to `problems`."""
     given = _given(table, "documents", ("document",), problems)
     columns = given.columns
     if not len(given.lines):
@@ -215,7 +216,7 @@ def read_documents(table: Table | str, problems: Problems) -> pa.Table:
 def read_occurrences(
     table: Table | str, queries: Table | Iterable[str] | str | None, problems: Problems
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """The tables QUERIES, WORDS and JUDGMENTS of occurrences; what is wrong is added to `problems`.
+    """The tables QUERIES, WORDS and JUDGMENTS of occurrences. Problems are added to `problems`.
 
     Every occurrence is one word, and the text of its query is that word.
     """
@@ -259,7 +260,7 @@ def read_occurrences(
 
 
 def _grades(given: _Given, problems: Problems) -> NDArray[np.int64]:
-    """The grades of occurrences; 0 for one that cannot be read."""
+    """The grades of occurrences; 0 for a grade that cannot be read."""
     text = given.texts("grade")
     fine = pc.match_substring_regex(text, GRADE).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(~fine).tolist():
@@ -279,7 +280,7 @@ def _judgments(query: pa.Array, document: pa.Array, grade: NDArray[np.int64]) ->
 
 
 def _given(table: Table | str, name: str, needed: Sequence[str], problems: Problems) -> _Given:
-    """A table in memory, which messages call by `name`, or a file. Raises `InputError` where a column is missing."""
+    """A table in memory (`name` in messages) or in a file. Raises `InputError` if a column is missing."""
     if isinstance(table, str):
         with opened_once(table) as file:
             kind = expect(file, *TABLES, otherwise=Format.TABLE)
@@ -319,7 +320,7 @@ def _from_text(file: str, kind: AnyFormat, needed: Sequence[str], problems: Prob
 
 
 def _plain(names: Sequence[str], needed: Sequence[str], file: str) -> list[str]:
-    """The names of columns in small letters. Raises `InputError` where one is missing or comes twice."""
+    """The names of columns in lower case. Raises `InputError` if one is missing or occurs twice."""
     plain = [column.strip().lower() for column in names]
     try:
         check_columns(names, needed, plain)
@@ -329,7 +330,7 @@ def _plain(names: Sequence[str], needed: Sequence[str], file: str) -> list[str]:
 
 
 def _stretches(given: _Given, problems: Problems) -> tuple[TableRows, Bool]:
-    """The stretches of time that the rows of a table are, and which rows have no fault."""
+    """The rows of a table as stretches of time, and which rows have no fault."""
     columns = given.columns
     if "duration" not in columns and "end" not in columns:
         raise InputError(Problem(given.name, None, "a column duration or end", "neither", "Give one, in seconds."))
@@ -349,7 +350,7 @@ def _stretches(given: _Given, problems: Problems) -> tuple[TableRows, Bool]:
 
 
 def _documents(ids: Sequence[str], codes: NDArray[np.int32], name: str, problems: Problems) -> pa.Array:
-    """The documents that the audio files of a column are."""
+    """The documents of a column of audio file names."""
     for each in ids:
         wrong = document_fault(each)
         if wrong:
@@ -358,12 +359,12 @@ def _documents(ids: Sequence[str], codes: NDArray[np.int32], name: str, problems
 
 
 def _taken(texts: Sequence[str], codes: NDArray[np.int32]) -> pa.Array:
-    """The text of each code, "" for -1, which a row without one has."""
+    """The text of each code; "" for the code -1 of a row without text."""
     return pc.fill_null(pa.array(texts, pa.string()).take(pa.array(codes, mask=codes < 0)), "")
 
 
 def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -> pa.Table:
-    """The query list of a table or of ids, without texts; what is wrong is added to `problems`."""
+    """The query list from a table or from ids, without texts. Problems are added to `problems`."""
     listed: Any = (
         queries if isinstance(queries, str | Mapping) or is_table(queries) else list(cast("Iterable[object]", queries))
     )
