@@ -6,9 +6,9 @@ is neither `frag` nor `fp`; each next word of the query must be the very next wo
 <= find gap, in exact ticks; the gap may be negative. The occurrence lasts from the start of its first word to
 the end of its last. Occurrences of one query that overlap all count.
 
-Text is compared code point by code point, without Unicode normalization: a list and an RTTM that
-write an accented letter in two ways do not match. `compareNormalize="lowercase"` in the query list's header folds the
-case of both sides, word by word; any other value, or none, compares exactly. Ids are never folded.
+Text is compared code point by code point, without Unicode normalization: a list and an RTTM that write an accented
+letter in two ways do not match. `compareNormalize="lowercase"` in the query list's header folds the case of both sides,
+word by word; any other value, or none, compares exactly. Ids are never folded.
 
 The filters (KWSEval's text pre-filters) split every word of both sides into units; each unit then counts as a word. A
 unit gets a share of its word's time in proportion to its number of characters (code points); its edges are rounded half

@@ -1,7 +1,7 @@
 """Files of term discovery: alignments, stretches of speech, folds, speakers, classes.
 
-Fields are separated by blanks or tabs. Times are in seconds, an offset after its onset. Unless stated otherwise, lines
-may be in any order and empty lines are ignored.
+Fields are separated by blanks or tabs. Times are in seconds; an offset is after its onset. Unless stated otherwise,
+lines may be in any order and empty lines are ignored.
 
 Alignments: a line per phone or word (Zero Resource challenges; `.phn`, `.wrd`). The tools separate the four fields at
 single blanks.
@@ -13,7 +13,7 @@ Stretches of files: the parts that are speech (`.split`, `.vad`), and the parts 
     file onset offset
 
 In a fold file, one empty line separates two folds (tde's `.intervals.cross`, `.intervals.within`). Empty lines at the
-end are ignored: in tde each makes a fold without stretches, which no mean includes. Any other second empty line would
+end are ignored: in tde each makes a fold without stretches, which all means omit. Any other second empty line would
 make such a fold too, and is an error.
 
 Speaker maps: the speaker of each file.
@@ -75,8 +75,8 @@ COLUMNS = pa.schema(
         ("rounded", pa.int8()),
     ]
 )
-"""The columns of rows; lines without a label have no such column. `rounded` counts which of start and end were finer
-than a tick."""
+"""The columns of rows; lines without a label have no such column. `rounded` is the number of times (start, end) that
+were finer than a tick."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?0*[0-9]{1,2})?")
 
@@ -287,7 +287,7 @@ def read_alignment(url: str, problems: Problems) -> pa.Table:
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """Paths or URLs: of the alignments, the stretches of speech, the folds, those within talkers, the speaker map."""
+    """Paths or URLs of the alignments, the stretches of speech, the folds, those within talkers, the speaker map."""
 
     phones: str
     words: str
@@ -384,7 +384,7 @@ CHECKS: dict[AnyFormat, Callable[[str, Problems], dict[str, int]]] = {
     Format.FOLDS: _check_folds,
     Format.SPEAKERS: _check_speakers,
 }
-"""The functions that count the contents of a file of each format; problems are added to the given ones."""
+"""The functions that count the contents of a file, by format. They add problems to the given ones."""
 
 
 def count_distinct(table: pa.Table, column: str) -> int:
@@ -404,7 +404,7 @@ _BLANK, _CLASS, _MEMBER = range(3)
 class ClassFile:
     """The classes (`CLASSES`) and fragments (`FRAGMENTS`) of a class file, in file order.
 
-    `ends_blank` is whether an empty line ends the last class too.
+    `ends_blank` says whether the last class ends with an empty line too.
     """
 
     url: str
@@ -473,7 +473,7 @@ def _check_order(kinds: NDArray[np.int8], last: int, lines: Lines, url: str, pro
 
 
 def _without(data: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bytes:
-    """Empty the lines from `starts` to `ends`."""
+    """Remove the text of lines, from `starts` to `ends`; the lines stay, empty."""
     change = np.zeros(len(data) + 1, np.int8)
     change[starts] = 1
     change[ends] -= 1

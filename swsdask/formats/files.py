@@ -34,10 +34,10 @@ from swsdask.model.limits import NO_SPACE
 from swsdask.places.reading import Pipe, file_system, is_local, open_local, storage_fault
 
 _STEP = 1 << 16
-"""The maximum number of bytes that one `read` of compressed data returns. At most so many are lost if data are cut."""
+"""The maximum number of bytes that one `read` of compressed data returns, and that are lost if data are cut off."""
 
 _REPEATED = 1 << 21
-"""The number of bytes that are kept of a file that is opened once: more than recognising its format reads."""
+"""The number of bytes that are kept of a file that is opened once: more than is read to recognise its format."""
 
 COMPRESSED_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 """The endings of names of files that are written compressed, and the compression of each."""
@@ -105,10 +105,10 @@ def _only_member(plain: BinaryIO) -> IO[bytes]:
 
 
 class _Streams(io.RawIOBase):
-    """Compressed streams one after the other, with nothing but zero bytes between and behind them.
+    """Compressed streams one after the other, with only zero bytes between and after them.
 
-    `bz2.BZ2File` and `lzma.LZMAFile` ignore what follows the first stream if it does not begin as one: a damaged second
-    stream would be lost.
+    `bz2.BZ2File` and `lzma.LZMAFile` ignore data after the first stream that do not begin like a stream: a damaged
+    second stream would be lost.
     """
 
     def __init__(self, new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], plain: BinaryIO) -> None:
@@ -227,7 +227,7 @@ def opened_once(url: str) -> Iterator[str]:
 
 
 class _Repeated:
-    """An open file, and those of its first bytes that were read."""
+    """An open file, and its first bytes as far as they were read."""
 
     def __init__(self, plain: Any) -> None:
         self._plain = plain
@@ -421,13 +421,13 @@ class Lines(NamedTuple):
 
 
 def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
-    """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is passed over.
+    """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is skipped.
 
     Lines may end in carriage returns alone, see `with_newlines`.
 
     Raises `InputError` after the last good line: for a line longer than `MAX_LINE` (without reading all of it), for a
-    byte that is invalid in the encoding, for a file with only a byte order mark, and as `open_bytes` does, then with
-    the current line.
+    byte that is invalid in the encoding, for a file with only a byte order mark; and, with the current line, as
+    `open_bytes` does.
     """
     with open_bytes(url) as source:
         blocks = read_blocks(source)
@@ -435,7 +435,7 @@ def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
 
 
 def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Lines]:
-    """The lines in some blocks of a file in UTF-8, of which the first begins with `line`. Raises as `read_lines`."""
+    """The lines in some blocks of a file in UTF-8; the first block begins with `line`. Raises as `read_lines` does."""
     held = b""
     try:
         for block in blocks:
@@ -448,7 +448,7 @@ def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Li
             held = block[end:] if end else lines
             if end:
                 yield from _checked(url, line, lines)
-                # bytes.count takes several times as long.
+                # bytes.count is several times slower.
                 line += int(np.count_nonzero(np.frombuffer(lines, np.uint8) == ord("\n")))
     except InputError as error:
         raise reached(error, line) from None

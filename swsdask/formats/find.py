@@ -1,4 +1,4 @@
-"""Files of an evaluation: finding those that paths, folders, globs and URLs name, and recognising their formats.
+"""Find the files of an evaluation that paths, folders, globs and URLs name, and recognise their formats.
 
 A format is recognised by content, and by name only if the content is ambiguous. A folder of Parquet files that is one
 table (`formats.runs.parquet`) counts as a file.
@@ -156,7 +156,7 @@ def sniff(url: str, otherwise: Format | None = None, expected: Collection[AnyFor
 
     If lines fit several formats, it is the one that the name indicates, or one that is `expected`.
 
-    Raises `InputError` if it is not recognised and there is no other, and what `open_bytes` raises.
+    Raises `InputError` if it is not recognised and `otherwise` is None, and as `open_bytes` does.
     """
     try:
         with open_bytes(url) as source:
@@ -253,7 +253,7 @@ def _text_format(text: str, preferred: Sequence[AnyFormat | None]) -> AnyFormat 
 def _timed_format(fields: list[str], text: str) -> Format | None:
     """The format of a file whose first line has a name, two numbers and perhaps a label.
 
-    If the label is a number it may be judgments too, unless the first number has a fraction.
+    If the label is a number, the file may have judgments, unless the first number has a fraction.
     """
     if len(fields) == 4:
         return Format.ALIGNMENT if "." in fields[1] or not is_number(fields[3]) else None
@@ -314,7 +314,7 @@ def matching(pattern: str) -> list[str]:
 
 
 Known = Callable[[Sequence[str]], Collection[str]]
-"""A function that selects the files that are known runs by names and stamps, which need not be opened."""
+"""A function that selects the files that are known runs, by names and stamps: they need not be opened."""
 
 
 def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
@@ -352,7 +352,7 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list
 
 
 def _tables_of_folders(folder: str) -> list[str]:
-    """The folders of Parquet files in a folder that are one table each, by their names."""
+    """The folders named *.parquet in a folder that are one table each."""
     named = (join_path(folder, name[:-1]) for name in folder_entries(folder) if name.endswith(f"{PARQUET_ENDING}/"))
     return [each for each in named if is_one_table(each)]
 
@@ -427,7 +427,7 @@ def table_kind(file: str) -> Format | None:
 
 
 def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
-    """The tables of documents, occurrences and optionally queries among some files, by their names."""
+    """The tables of documents, occurrences and optionally queries among some files, recognised by name."""
     kinds = {file: table_kind(file) for file in files}
     found = {name: [file for file in kinds if kinds[file] is kind] for name, kind in _TABLE_KINDS.items()}
     tables = {name: candidates for name, candidates in found.items() if candidates}

@@ -67,7 +67,7 @@ def check_files(given: object) -> None:
 
 
 def are_scores(value: object) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
-    """Whether a value is numbers by query and document, not tables by system."""
+    """Whether a value maps queries and documents to numbers, not systems to tables."""
     if not isinstance(value, Mapping):
         return False
     if not all(isinstance(scores, Mapping) and not is_table(scores) for scores in value.values()):
@@ -137,7 +137,7 @@ def _check_once(columns: Iterable[str], name: str) -> None:
 
 
 def _mixed(rows: Sequence[Mapping[str, object]]) -> str:
-    """The first value of another type than those before it in its column; "" where there is none."""
+    """Describe the first value whose type differs from the values before it in its column; "" if there is none."""
     first: dict[str, type] = {}
     for number, row in enumerate(rows, 1):
         for column, value in row.items():
@@ -157,7 +157,7 @@ def _no_table(name: str, found: str) -> InputError:
 def by_pair(given: Judged, name: str, value: str) -> pa.Table:
     """A table as Arrow. A mapping by query and document gives the columns query, document and `value`.
 
-    Columns with names of ranx and ir_measures get our names, unless there are columns with these.
+    Columns with names of ranx and ir_measures get our names, unless other columns have these already.
     """
     if not isinstance(given, Mapping) or is_table(given):
         table = as_arrow(given, name)
@@ -209,4 +209,4 @@ class TableRun:
         )
 
     def line_of(self, system: str, row: int) -> None:
-        """The line of a row: a table has none."""
+        """None: a table in memory has no lines."""

@@ -64,8 +64,8 @@ def with_article(name: str) -> str:
 def check_columns(names: Sequence[str], needed: Sequence[str], single: Sequence[str]) -> None:
     """Check that a table has the columns, ignoring case and blanks around names.
 
-    Raises `FormatError` for a column of `needed` that is missing, with the column that it may be, and for one of
-    `single` that comes twice.
+    Raises `FormatError` if a column of `needed` is missing (the error names a similar column), or if one of `single`
+    occurs twice.
     """
     plain = [name.strip().lower() for name in names]
     missing = [name for name in needed if name not in plain]
@@ -92,7 +92,7 @@ def read_score(text: str) -> float:
         remedy = "Give a decimal number, inf or -inf: a score that is not a number cannot be ranked."
         raise FormatError("a score", shown(text), remedy)
     score = float(text)
-    if abs(score) >= INFINITE:  # the largest itself is an infinite score in archives
+    if abs(score) >= INFINITE:  # archives store an infinite score as the largest number
         raise FormatError("a score below 1.797e308", shown(text), "Write an infinite score as inf or -inf.")
     return score
 
@@ -190,7 +190,7 @@ _EXACT = Context(prec=400)
 
 
 class TickInterval(NamedTuple):
-    """`start` and `end` in ticks; `rounded` counts which of them were finer than a tick."""
+    """`start` and `end` in ticks; `rounded` is the number of them that were finer than a tick."""
 
     start: int
     end: int
@@ -275,7 +275,7 @@ def system_of_file(url: str) -> str:
 
 
 def read_header(attributes: Mapping[str, str], file: str, system: str | None) -> RunHeader:
-    """The header with `attributes`. The run's name is `system`, or that in the attributes, or that of the file.
+    """The header with `attributes`. The run's name is `system`, else that in the attributes, else that of the file.
 
     Raises `FormatError` for a name that is not an id, and for declared scores that are not a range.
     """

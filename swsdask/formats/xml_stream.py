@@ -26,7 +26,7 @@ _STEP = 1 << 16
 
 
 class Start(NamedTuple):
-    """The start tag of an element. `path` are the names from the root's to its own, `line` is where the tag begins."""
+    """The start tag of an element. `path` has the names from the root to it, `line` is where the tag begins."""
 
     path: tuple[str, ...]
     line: int
@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end tag of an element. `text` is its text or, if it has child elements, the first beside them."""
+    """The end tag of an element. `text` is its text or, if it has child elements, the first text beside them."""
 
     path: tuple[str, ...]
     line: int
@@ -94,7 +94,7 @@ class _Parser:
         return self._expat.CurrentLineNumber
 
     def feed(self, data: bytes) -> Iterator[Start | End]:
-        """The events of the next bytes. Raises `InputError` behind the last good one."""
+        """The events of the next bytes. Raises `InputError` after the last good one."""
         self._fed += len(data)
         yield from self._parse(data, final=False)
         if self._fed - self._expat.CurrentByteIndex > MAX_TOKEN + _STEP:

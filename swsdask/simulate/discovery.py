@@ -1,4 +1,4 @@
-"""A synthetic corpus of term discovery and the classes that systems find in it, from a seed; both as official files.
+"""A synthetic corpus of term discovery and the classes that systems find in it, from a seed; written as official files.
 
 Words come from a lexicon with Zipf's frequencies; some phones of words are replaced. Pauses are gaps between phones.
 Times are whole milliseconds. A system finds word tokens, shifts their edges, mistakes some, and puts the tokens of a
@@ -216,7 +216,7 @@ def _coded(codes: I32 | I64, names: Sequence[str]) -> pa.DictionaryArray:
 
 
 def _table(schema: pa.Schema, *columns: pa.Array | I32 | I64) -> pa.Table:
-    """A table of some columns and the lines they would stand on, one after the other."""
+    """A table of some columns and of line numbers, one line per row."""
     lines = np.arange(1, len(columns[0]) + 1)
     return pa.table([pa.array(c).cast(f.type) for c, f in zip((*columns, lines), schema, strict=True)], schema=schema)
 
@@ -225,7 +225,7 @@ _TICK_DIGITS = 4
 
 
 def write_corpus(corpus: SimulatedCorpus, directory: Path) -> None:
-    """Write `sim.phn`, `sim.wrd`, `sim.split` and `sim.speakers`. Raises `OSError` where that cannot be done."""
+    """Write `sim.phn`, `sim.wrd`, `sim.split` and `sim.speakers`. Raises `OSError` if that fails."""
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / "sim.phn", _rows(corpus.phones, "label"))
     _write(directory / "sim.wrd", _rows(corpus.words, "label"))
@@ -235,7 +235,7 @@ def write_corpus(corpus: SimulatedCorpus, directory: Path) -> None:
 
 
 def write_classes(found: SimulatedClasses, directory: Path) -> None:
-    """Write `SYSTEM.classes`, with an empty line behind every class. Raises `OSError` where that cannot be done."""
+    """Write `SYSTEM.classes`, with an empty line after every class. Raises `OSError` if that fails."""
     directory.mkdir(parents=True, exist_ok=True)
     rows = [chunk for column in _rows(found.fragments) for chunk in column.chunks]
     cluster = found.fragments["cluster"].to_numpy()

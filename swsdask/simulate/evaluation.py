@@ -1,4 +1,4 @@
-"""A synthetic evaluation of the size of SWS 2013, twenty hours, 500 queries, five systems, in memory and as files.
+"""A synthetic evaluation of the size of SWS 2013 (twenty hours, 500 queries, five systems), in memory and as files.
 
 `nights` makes three nights of an inbox of its runs. `write` writes official files, in MediaEval's layout.
 """
@@ -60,9 +60,9 @@ def simulate(
 ) -> SimulatedEvaluation:
     """Make an evaluation: several languages, two source types, some recordings with two channels.
 
-    `hours` is what NIST counts: every recording once, whatever its channels. Speech and queries depend on `seed`,
-    `hours` and `n_queries` alone, and each run on its place in `systems` beside, so that adding a system changes
-    nothing of the others.
+    `hours` counts every recording once, whatever its channels, as NIST does. Speech and queries depend only on `seed`,
+    `hours` and `n_queries`; a run also depends on its place in `systems`, so an appended system does not change the
+    other runs.
     """
     rng = np.random.default_rng([seed, 0])
     recordings = make_recordings(hours, rng)
@@ -126,7 +126,7 @@ def _queries(queries: Queries, spellings: list[str], syllables: list[int]) -> pa
 
 
 def _words(recordings: Recordings, words: SpokenWords, spellings: list[str]) -> pa.Table:
-    """Lower case but for the first word of a turn. Disfluencies are marked as such by their subtype."""
+    """Words are in lower case, except for the first word of a turn. The subtype marks disfluencies."""
     capitals = [word.capitalize() for word in spellings]
     said = np.array([*spellings, *capitals, "eh", "m-"])
     first = np.diff(words.turn, prepend=-1) != 0
@@ -225,7 +225,7 @@ def nights(runs: Path, inbox: Path) -> list[tuple[str, Callable[[], None]]]:
 def write(evaluation: SimulatedEvaluation, directory: Path) -> None:
     """Write `sim.ecf.xml`, `sim.rttm`, `sim.kwlist.xml` and `runs/SYSTEM.kwslist.xml`: times with three decimals.
 
-    The files say what the tables say, and the same evaluation gives the same bytes. Raises `OSError` where the
+    The files have the content of the tables, and the same evaluation gives the same bytes. Raises `OSError` if the
     directory cannot be written.
     """
     (directory / "runs").mkdir(parents=True, exist_ok=True)

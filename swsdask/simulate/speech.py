@@ -1,12 +1,12 @@
-"""Synthetic speech, queries of what is said in it, and the detections of synthetic systems.
+"""Synthetic speech, queries for what is said in it, and the detections of synthetic systems.
 
-Recordings: the turns of speakers and their words, whose frequencies follow Zipf's law.
+Recordings have turns of speakers with words, whose frequencies follow Zipf's law.
 
-Words are made up: a lexicon per language, spelled from the language's own syllables. Speech is laid on one long tape
-that is then cut into the channels of the recordings. All times are whole milliseconds.
+Words are invented: each language has a lexicon, spelled from its own syllables. Speech is made as one long sequence,
+which is then divided into the channels of the recordings. All times are whole milliseconds.
 
-Queries of one to three words, their occurrences, and the detections of systems: hits and false alarms with scores and
-decisions. Scores are first well-calibrated log-likelihood ratios. A system finds the share `found` of the occurrences,
+Queries have one to three words. Detections of systems are hits and false alarms with scores and decisions.
+Scores are first well-calibrated log-likelihood ratios. A system finds the share `found` of the occurrences,
 and their scores are normal with mean `mean` and standard deviation `spread`. Then false alarms must have the density
 found * exp(-score) * normal(score); its integral over an interval of scores, times the number of non-target trials, is
 their number. Only detections with a score of at least `pruning` are kept. The system reports scale * score + shift,
@@ -53,7 +53,7 @@ def syllable_counts(n_words: int, rng: np.random.Generator) -> list[int]:
 
 def spell(syllables: list[int], rng: np.random.Generator) -> list[str]:
     """The words of all languages, one language after the other, one word per entry of `syllables`: lower case, all
-    different, also between languages. Some have a syllable more, so that they are.
+    different, also between languages. Some words get more syllables to make them different.
     """
     words: dict[str, None] = {}
     for onsets, vowels in _SOUNDS.values():
@@ -208,10 +208,10 @@ class SpokenQueries:
 
 
 def choose(n_queries: int, words: SpokenWords, rng: np.random.Generator) -> tuple[Queries, SpokenWords]:
-    """Choose queries, and the speech with the longer ones said in it more often than chance would have them.
+    """Choose queries, and insert queries of several words into the speech, where they would be rare by chance.
 
-    About 55 % have one word, 30 % two, 15 % three; one in twelve is never said. Words nobody says are out of
-    vocabulary, others the more often the rarer they are.
+    About 55 % have one word, 30 % two, 15 % three; one in twelve is never said. Words that are never said are out of
+    vocabulary; the rarer the words of another query, the more likely it is out of vocabulary.
     """
     spoken = _spoken_by_frequency(words)
     said = words.word.copy()
@@ -281,7 +281,7 @@ def _spoken_by_frequency(words: SpokenWords) -> list[I64]:
 def _say(
     query: tuple[int, ...], language: int, times: int, said: I64, words: SpokenWords, rng: np.random.Generator
 ) -> None:
-    """Put a query in place of what was said, at up to so many random places inside turns of its language."""
+    """Replace words by a query, at up to `times` random places within turns of its language."""
     starts = rng.integers(0, len(said) - len(query), 40 * times + 20)
     span = starts[:, None] + np.arange(len(query))
     fits = (said[span] // (2 * VOCABULARY) == language).all(axis=1)
@@ -299,7 +299,7 @@ SCORE_UNIT = 1e-4
 
 @dataclass(frozen=True)
 class SystemModel:
-    """One made-up system; see the module's text. `threshold` is on reported scores less the query's own number."""
+    """A simulated system; see the module's docstring. `threshold` is for reported scores minus the query's offset."""
 
     name: str
     found: float
@@ -320,8 +320,8 @@ SYSTEMS = (
     SystemModel("weak", found=0.30, mean=6.5, spread=2.5, pruning=2.8, threshold=3.4),
 )
 """Five systems: a good one whose threshold is right, and whose scores go down to about the log-likelihood ratio of what
-it leaves out, so that imputed trials cost little; one as good that accepts too much, one that decides by thresholds of
-each query, a middling and a weak one. The right threshold is SWS 2013's, log(66.66) = 4.2."""
+it leaves out, so that imputed trials cost little; an equally good one that accepts too much; one with a threshold
+per query; a middling and a weak one. The right threshold is SWS 2013's, log(66.66) = 4.2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,7 +397,7 @@ def _hits(task: DetectionTask, model: SystemModel, found: F64, mean: F64, rng: n
 
 
 def _false_alarms(task: DetectionTask, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Drawn:
-    """Detections anywhere, as many and with such scores that score is a log-likelihood ratio."""
+    """Detections at random places; their number and scores make the score a log-likelihood ratio."""
     centre = mean - model.spread**2
     below = _each(_NORMAL.cdf, (model.pruning - centre) / model.spread)
     density = found * np.exp(model.spread**2 / 2 - mean) * (1 - below)

@@ -2,7 +2,7 @@
 
 ECF: which parts of which recordings are evaluated (NIST's experiment control file).
 
-Query lists: `kwlist` (keyword search) and the older `termlist`; a query, keyword and term are one thing.
+Query lists: `kwlist` (keyword search) and the older `termlist`; a query, a keyword and a term are the same.
 
 A lexicon or a text determines the number of phones of queries, and which are out of vocabulary. These become the
 attributes `n_phones` and `oov` of the queries, so an archive stores them and conditions can use them without the file.
@@ -15,7 +15,7 @@ after the word (a number up to 1 with a decimal point, Kaldi's lexiconp.txt) is 
 with `;;;` and the marks of stress, syllables and boundaries `"`, `%`, `.` and `#`.
 
 The number of phones of a query is that of all its words. A query is out of vocabulary iff one of its words is not in
-the text or, without a text, in the lexicon; words are compared without case where the list compares so
+the text or, without a text, in the lexicon; words are compared without case if the list says so
 (`compareNormalize`). A query with a word that is not in the lexicon has no number of phones. A text has words separated
 by blanks, on any lines: the training text of a language model, or a list of words.
 """
@@ -129,7 +129,7 @@ def has_tokens(queries: pa.Table) -> bool:
 def texts_of(queries: pa.Table) -> list[str]:
     """The texts of queries (`model.schemas.QUERIES`), "" for none.
 
-    For given occurrences, for judgments, and for lists whose every text is the id, it is the attribute `text`.
+    For given occurrences, for judgments, and if every text of a list is the id, the text is the attribute `text`.
     """
     texts: list[str] = queries["text"].to_pylist()
     if texts != queries["query"].to_pylist() and not has_tokens(queries):
@@ -182,7 +182,7 @@ def spoken_encoding(queries: pa.Table, url: str, rttm: str) -> str:
     """The encoding of the RTTM beside a query list that was read from `url`, as Python's codecs name it.
 
     It is what the list's attribute `encoding` says (KWSEval). Without one it is UTF-8, unless the RTTM is not UTF-8 and
-    the list's XML declaration names another encoding: STDEval's lists say it there only.
+    the list's XML declaration names another encoding: STDEval's lists declare it only there.
     """
     said = (queries.schema.metadata or {}).get(b"encoding", b"").decode()
     if said:

@@ -74,7 +74,7 @@ COLUMNS = pa.schema(
         ("rounded", pa.int8()),
     ]
 )
-"""The columns of `Records.table`. `rounded` counts which of start and end were finer than a tick."""
+"""The columns of `Records.table`. `rounded` is the number of times (start, end) that were finer than a tick."""
 
 _FEW = pa.dictionary(pa.int32(), pa.string())
 _FIELDS = {
@@ -231,7 +231,7 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     """The words and the segments (`model.schemas.WORDS`, `SEGMENTS`), in file order; faults are added to `problems`.
 
     Times in ticks; start and end are each rounded once, half to even. In the metadata, `rounded` counts those that
-    were. Where there are any, `repeated` counts the records that repeat another's document, channel, time, word,
+    were. If there are any, `repeated` counts the records that repeat another's document, channel, time, word,
     subtype and speaker: whether they count depends on the finder (`archive.occurrences`). The metadata of the words
     also have `skipped` and `skipped_types`, the records of other types; `unknown_types`, those that RTTM does not have;
     and `encoding`, if the text was not read as UTF-8. Those of the segments have `GENDERS`.
@@ -299,7 +299,7 @@ def repeated(records: pa.Table) -> int:
     """The number of records that equal an earlier one in every column."""
     candidates = records.take(pa.array(_starting_together(records)))
     if not len(candidates):
-        return 0  # seldom are there any, and to group them loads another library
+        return 0  # the usual case; grouping loads another library
     return len(candidates) - len(candidates.group_by(candidates.column_names).aggregate([]))
 
 

@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 
 class Names(NamedTuple):
-    """A column of ids: int32 codes, and the id of each code. A list of ids may grow, and be that of a later column."""
+    """A column of ids: int32 codes, and the id of each code. The list may grow, and later columns may share it."""
 
     codes: NDArray[np.int32]
     ids: list[str]
@@ -64,11 +64,11 @@ class RowFaults:
 
 
 def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> TableRows:
-    """The values of some rows, those of faulty rows undefined.
+    """The values of some rows; those of faulty rows are undefined.
 
-    `columns` are query, document, start, duration or end, score, and what there is of system, channel, decision, as
-    Arrow arrays of text, numbers or dictionaries. Times are in seconds; a time in a float is taken at its shortest
-    decimal form. An absent channel is 1, an absent or empty decision -1.
+    `columns` are query, document, start, duration or end, score, and optionally system, channel and decision, as Arrow
+    arrays of text, numbers or dictionaries. Times are in seconds; the value of a float time is its shortest decimal
+    form. An absent channel is 1, an absent or empty decision -1.
     """
     size = len(faults.good)
     start, start_rounded = _times(columns["start"], "start", faults)
@@ -149,7 +149,7 @@ def _decisions(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
 
 
 def _few(column: pa.Array, name: str, reader: Callable[[str], int], faults: RowFaults) -> NDArray[np.int8]:
-    """The values of a column that has few different ones."""
+    """The values of a column that has few distinct ones."""
     codes, texts = _distinct(column)
     values = np.zeros(len(texts) + 1, np.int8)
     wrong: dict[int, FormatError] = {}
@@ -190,7 +190,7 @@ def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
 
 
 def _with_strings(column: pa.Array) -> pa.Array:
-    """A dictionary of text, which Polars exports as views, as one of strings; a column without any value as well."""
+    """Convert a dictionary of text (views from Polars) to one of strings, and a null column to strings."""
     if pa.types.is_null(column.type):
         return column.cast(pa.string())
     if pa.types.is_dictionary(column.type):
@@ -219,7 +219,7 @@ def _floats(column: pa.Array) -> NDArray[np.float64]:
 
 
 def _text(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """The bytes of a column as text, and the offsets of its values, of which a missing one is empty."""
+    """The bytes of a column as text, and the offsets of its values; missing values are empty."""
     text = pc.fill_null(column.cast(pa.string()), "")
     _, offsets, data = text.buffers()
     places = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
@@ -241,10 +241,10 @@ def _read(
 
 
 class Batch(NamedTuple):
-    """Some rows of a table: Arrow columns as `read_rows` wants them, or `rows` already read, and the line of each row.
+    """Some rows of a table: Arrow columns as `read_rows` takes them, or `rows` already read, and the line of each row.
 
-    Where the table has no lines, rows are counted from `first_row`. `unread` are the lines that are no rows, and why;
-    `faulty` are rows, counted from 0, with a fault that is known already. `file` is that of a part of the table.
+    If the table has no lines, rows are counted from `first_row`. `unread` has the lines that are no rows, with their
+    faults; `faulty` has rows, counted from 0, with a fault that is already known. `file` is that of a table's part.
     """
 
     columns: Mapping[str, pa.Array]
@@ -257,11 +257,11 @@ class Batch(NamedTuple):
 
 
 _NEW = -1
-"""In place of the code of a text that did not come before."""
+"""The code of a text that is new."""
 
 
 class _Ids:
-    """The distinct ids of a column, in the order they came. `canonical` is the id that a text in the column names."""
+    """The distinct ids of a column, in order of first occurrence. `canonical` gives the id of a text in the column."""
 
     def __init__(self, name: str, fault_of: Callable[[str], str | None], canonical: Callable[[str], str]) -> None:
         self._name = name
@@ -275,7 +275,7 @@ class _Ids:
     def take_in(self, names: Names, faults: RowFaults) -> NDArray[np.int32]:
         """The codes of a column; the first row of every text that is no id becomes faulty.
 
-        Most batches have only texts that came before: then no row is looked at for the order in which they come.
+        Most batches have only known texts; then the order of first occurrence need not be found.
         """
         known = self._looked_up(names.ids)
         codes = known[names.codes]
@@ -287,7 +287,7 @@ class _Ids:
         return codes
 
     def _looked_up(self, ids: list[str]) -> NDArray[np.int32]:
-        """The code of each id, `_NEW` if it has none, and behind them 0, for rows without an id."""
+        """The code of each id, `_NEW` if it has none, and after them 0, for rows without an id."""
         begin = len(self._known) - 1 if ids is self._ids else 0
         more = [self._code_of_text.get(text, _NEW) for text in ids[begin:]]
         self._ids, self._known = ids, np.concatenate([self._known[:begin], np.array([*more, 0], np.int32)])
@@ -306,7 +306,7 @@ class _Ids:
 
 
 class _Gathered(NamedTuple):
-    """Good rows, in order, with codes of the gathering's own. `line` is 0 where the table has no lines."""
+    """Good rows, in order, with the codes of the gathering. `line` is 0 if the table has no lines."""
 
     system: NDArray[np.int32]
     query: NDArray[np.int32]
@@ -335,7 +335,7 @@ class Gathering:
     """Gathers rows of one table into pieces of one system each, from about `rows_per_piece` rows at a time.
 
     `header` is that of rows without a system. If the user has `named` the run, all rows belong to it.
-    Documents are audio files, whose ids lose a directory and an ending, or, of `judged` documents, whole ids.
+    Documents are audio files, whose ids lose a directory and an ending; ids of `judged` documents are kept whole.
     """
 
     def __init__(
@@ -409,7 +409,7 @@ class Gathering:
                 faults.note(row, FormatError(f"{expected} decision, as in the rows before", found, remedy))
 
     def pieces(self, batches: Iterable[Batch]) -> Iterator[RunPiece]:
-        """The pieces of all batches of a table; one without rows if there are none. Adds the problems of the rows."""
+        """The pieces of all batches of a table; an empty one if there are no rows. Adds the problems of the rows."""
         taken = False
         for batch in batches:
             self._add(batch)
@@ -454,7 +454,7 @@ class Gathering:
 
 
 def _first_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The codes from -1 up that occur, in the order they come, and the row where each comes first."""
+    """The distinct codes (-1 and higher), in order of first occurrence, and the first row of each."""
     rows = len(codes)
     begins = np.flatnonzero(codes[1:] != codes[:-1]) + 1
     begins = np.concatenate(([0], begins))[::-1] if rows else begins
@@ -468,7 +468,7 @@ def _first_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np
 def _compact(
     codes: NDArray[np.int32], ids: list[str], lines: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]:
-    """Codes of only the ids that occur, these ids, and the line where each comes first (None: line 0)."""
+    """Codes that number only the ids that occur, these ids, and the first line of each (None: line 0)."""
     used, first = _first_rows(codes)
     compact = np.arange(len(used), dtype=np.int32)
     if not np.array_equal(used, compact):
@@ -480,7 +480,7 @@ def _compact(
 
 
 def join_pieces(pieces: Iterable[RunPiece]) -> RunPiece:
-    """All pieces of a run, one at least, as one; every id is in its dictionaries once, in the order they came.
+    """Join all pieces of a run, at least one. Every id is in its dictionary once, in order of first occurrence.
 
     Raises `FormatError` for pieces of several systems.
     """

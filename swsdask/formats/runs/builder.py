@@ -1,7 +1,7 @@
 """Rows that compiled scanners read: pieces of a run in the making, and blocks of ordinary lines.
 
-To a piece rows are added by the scanner of NIST's XML, or one at a time, in arrays that grow. The lines of a table in
-text are ordinary but for faults (`kernels.table`); a block of such lines becomes rows at once.
+The scanner of NIST's XML adds many rows to a piece; other rows are added one at a time. The arrays grow. The lines of a
+table in text are ordinary unless they have faults (`kernels.table`); a block of ordinary lines becomes rows at once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def longer(column: NDArray[Number], size: int) -> NDArray[Number]:
-    """A column of `size` rows that begins as the given one."""
+    """A copy of a column with room for `size` rows."""
     grown = np.empty(size, column.dtype)
     grown[: len(column)] = column
     return grown
@@ -86,7 +86,7 @@ class Columns(NamedTuple):
 
 
 class Texts:
-    """The distinct texts of a column, with the line where each first stands (see `kernels.text`)."""
+    """The distinct texts of a column, with the first line of each (see `kernels.text`)."""
 
     def __init__(self) -> None:
         self.slots = np.full(4096, -1, np.int32)
@@ -105,7 +105,7 @@ class Texts:
         return self.slots, self.hashes, self.ends, self.arena
 
     def make_room(self, entries: int) -> None:
-        """Make room for more than the `entries` there are."""
+        """Make room for more texts than the present `entries`."""
         self.arena = longer(self.arena, 2 * len(self.arena))
         if entries == len(self.hashes):
             self.hashes = longer(self.hashes, 2 * entries)
@@ -115,7 +115,7 @@ class Texts:
             fill_slots(entries, self.hashes, self.slots)
 
     def encode(self, name: str, line: int, entries: int) -> int:
-        """The code of a text among `entries`; a new one, first standing in `line`, has the code `entries`."""
+        """The code of a text among `entries`; a new one, whose first line is `line`, gets the code `entries`."""
         text = np.frombuffer(name.encode() + bytes(PADDING), np.uint8)
         while True:
             code = encode_text(text, entries, *self.dictionary)
@@ -144,7 +144,7 @@ _DRAINED = 4096
 class PieceBuilder:
     """Gathers the rows of one file into pieces of `rows_per_piece` rows.
 
-    A piece must be taken as soon as it is full. Its problems are kept until then, and given in the order of their
+    A piece must be taken as soon as it is full. Its problems are kept until then, and reported in the order of their
     lines. `state` is the scanner's (see `kernels.xml`).
     """
 
@@ -253,7 +253,7 @@ class PieceBuilder:
         self._state[INSIDE] = 0
 
     def add(self, detection: Detection, line: int) -> None:
-        """Add one row. A decision where the rows before had none is a problem, as is none where they had one."""
+        """Add one row. It is a problem if only this row or only the rows before have a decision."""
         has_decision = int(detection.decision is not None)
         if self._state[DECIDED] not in (-1, has_decision):
             expected, found = "no decision, as in", "a row with a decision"
@@ -281,11 +281,11 @@ class PieceBuilder:
         self._state[DECIDED] = has_decision
 
     def fault(self, line: int, fault: FormatError) -> None:
-        """Note what is wrong in a line."""
+        """Note a fault of a line."""
         self._found.add(self._file, line, fault.expected, fault.found, fault.remedy)
 
     def take(self) -> RunPiece:
-        """The piece as it is; begins another."""
+        """Return the piece so far, and begin another."""
         rows = self.rows
         listed = self._queries[self._continued :]
         for name, line in zip(listed, self._query_lines[self._continued :], strict=True):
@@ -339,7 +339,7 @@ class PieceBuilder:
 
 
 def _distinct(names: list[str], lines: list[int]) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.int32]]:
-    """Each of some names once, with the line where it comes first, and the number of each name among these."""
+    """The distinct names, the first line of each, and the index of every name among them."""
     first_lines: dict[str, int] = {}
     numbers: dict[str, int] = {}
     codes = np.empty(len(names), np.int32)
@@ -365,7 +365,7 @@ _NEWLINE = ord("\n")
 
 
 class OrdinaryLines:
-    """Reads lines of `size` values, of which `columns` has the indices of the known ones."""
+    """Reads lines of `size` values; `columns` has the indices of the known values."""
 
     def __init__(self, delimiter: str, size: int, columns: Mapping[str, int]) -> None:
         self._delimiter = ord(delimiter)
@@ -379,7 +379,7 @@ class OrdinaryLines:
     def read(self, block: Lines) -> TableRows | None:
         """The rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`).
 
-        Their names have the ids of all blocks so far.
+        The `Names` in the rows list the ids of all blocks so far.
         """
         data = block.data.replace(b"\r\n", b"\n") if b"\r" in block.data else block.data
         if b'"' in data or b"\r" in data:

@@ -1,4 +1,4 @@
-"""Tables with times in frames or within utterances, or with costs for scores, such as those of Kaldi's kws-search.
+"""Tables with times in frames or within utterances, or with costs as scores, such as those of Kaldi's kws-search.
 
 kws-search writes lines "query utterance first-frame end-frame cost", where the cost is -log p. Kaldi's file `segments`
 places utterances in recordings: lines "utterance recording start end", in seconds.
@@ -32,10 +32,11 @@ ENCODING_ATTRIBUTES = ("frame_shift", NEGATED, "utterances")
 
 @dataclass(frozen=True)
 class Encoding:
-    """The units of a table's times and scores, and what its documents are.
+    """The units of a table's times and scores, and the kind of its documents.
 
-    `frame_shift` is the number of seconds per frame, None for times in seconds; `negated` scores are costs. The
-    documents are `utterances`, by their names the recording and the start in it in seconds; None: recordings.
+    `frame_shift` is the number of seconds per frame, None for times in seconds; `negated` scores are costs.
+    `utterances` maps the names of utterances to the recording and the start in it in seconds; None if documents are
+    recordings.
     """
 
     frame_shift: float | None = None
@@ -111,7 +112,7 @@ def _in_recordings(
 ) -> tuple[pa.Array, F64, tuple[tuple[int, FormatError], ...]]:
     """The recordings of a column of utterances, where each row's utterance starts, and the rows of unknown ones.
 
-    What is null stays null, and is reported later.
+    Null values stay null, and are reported later.
     """
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
@@ -150,7 +151,7 @@ def _time(text: str | None, shift: float, start: float) -> str | None:
 
 
 def _negative(column: pa.Array) -> pa.Array:
-    """Negated numbers, with every digit."""
+    """The negated numbers, with all of their digits."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return pc.negate(column)
     plain = pc.ascii_ltrim(pc.ascii_trim(column, BLANKS), "+")

@@ -3,10 +3,10 @@
 Kaldi's form: query, document, start, end and score. A CTM: document, channel (a number, or A and B), start, duration,
 query and score.
 
-TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag; rank and `Q0` say
-nothing, but a rank must be a whole number or `-`, and the second value of the first line `Q0` or a whole number. No
-pair of query and document may be there twice. A document's id is all of its name: it keeps directories and endings. A
-line that begins with `#` is a comment, as in trec_eval 10.
+TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag. Rank and `Q0` are
+ignored, but a rank must be a whole number or `-`, and the second value of the first line `Q0` or a whole number. No
+pair of query and document may occur twice. A document's id is its whole name, with directories and endings. A line that
+begins with `#` is a comment, as in trec_eval 10.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class LineFormat:
     value : str
         Its name in messages.
     recognises : callable
-        Whether a file is of the format, by its first line that is neither blank nor a comment. Of several formats the
-        first in `LINE_FORMATS` takes it.
+        Whether a file is of the format, by its first line that is neither blank nor a comment. If several fit,
+        the first in `LINE_FORMATS` counts by default.
     columns : tuple of str
-        The values of a line, named as the columns of a table (`formats.runs.table`); others are passed over. A channel
-        may be A or B.
+        The values of a line, named as the columns of a table (`formats.runs.table`); others are ignored. A channel may
+        be A or B.
     delimiter : str
         What separates values; a blank is any number of blanks.
     endings : tuple of str
-        How names of such files end, for files that content alone does not show.
+        The endings of such files' names, for files whose content is ambiguous.
     given : str
         How to give such a file where another one is expected.
     encoded : bool
@@ -67,7 +67,7 @@ class LineFormat:
     def read(
         self, file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
     ) -> Iterator[RunPiece]:
-        """The pieces of a run; what is wrong is added to `problems`."""
+        """The pieces of a run. Problems are added to `problems`."""
         lacking = {} if "channel" in self.columns else {WITHOUT_CHANNELS: "true"}
         try:
             header = read_header({**lacking, **encoding.attributes}, file, system)
@@ -83,13 +83,13 @@ class LineFormat:
 
 
 def _without(comment: re.Pattern[bytes], blocks: Iterator[Lines]) -> Iterator[Lines]:
-    """The lines, those that are comments empty."""
+    """The lines, with comments emptied."""
     for block in blocks:
         yield Lines(block.first, comment.sub(b"", block.data)) if comment.search(block.data) else block
 
 
 def read_trec_lines(file: str) -> Iterator[Lines]:
-    """The lines of a TREC run or of qrels, as `with_even_blanks`, those that are comments empty."""
+    """The lines of a TREC run or of qrels, with even blanks and with comments emptied."""
     return with_even_blanks(_without(_TREC_COMMENT, read_lines(file)))
 
 
@@ -121,14 +121,14 @@ def _is_kaldis(line: str) -> bool:
 
 
 def has_scores(ctm: str) -> bool:
-    """Whether the words of a CTM have scores, by its first line: as a run it needs them."""
+    """Whether the words of a CTM have scores, by its first line; a run needs them."""
     lines = (line for block in _without(_COMMENT, read_lines(ctm)) for line in block.data.split(b"\n"))
     first = next(filter(None, map(bytes.split, lines)), [])
     return len(first) >= len(CTM.columns)
 
 
 def _is_ctm(line: str) -> bool:
-    """Types and speakers may follow, where it is a reference."""
+    """Whether a line is of a CTM. In a reference, types and speakers may follow the score."""
     return _CTM.match(line) is not None
 
 
@@ -171,7 +171,7 @@ class _TrecRun(LineFormat):
 
 TREC = _TrecRun("a TREC run", _is_trec, _COLUMNS, encoded=False)
 LINE_FORMATS = (KALDI, CTM, TREC)
-"""The formats, in the order in which a file is tried."""
+"""The formats, in the order in which they are tried."""
 
 
 def _run_batches(file: str, problems: Problems, once: Once, *, named: bool) -> Iterator[Batch]:
@@ -201,7 +201,7 @@ _MOST = np.iinfo(np.int64).max
 
 
 class Once:
-    """Pairs of query and document, and which of them come again."""
+    """Finds pairs of query and document that occur more than once."""
 
     def __init__(self, expected: str) -> None:
         self._expected = expected
@@ -228,7 +228,7 @@ class Once:
         return np.array(own, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)] if own else np.zeros(0, np.int64)
 
     def _come_again(self, keys: np.ndarray) -> bool:
-        """Whether any pair comes again: seen in an eighth of the time that it takes to say which."""
+        """Whether any pair occurs again. This takes an eighth of the time of finding the pairs."""
         n_documents = max(len(self._codes[2]), 1)
         if int(keys[0].max(initial=0)) >= _MOST // n_documents:
             return True
@@ -236,7 +236,7 @@ class Once:
         return bool((pairs[1:] == pairs[:-1]).any())
 
     def note(self, file: str, problems: Problems) -> None:
-        """Add a problem for each pair that comes again, at its line."""
+        """Add a problem for each pair that occurs again, with its line."""
         if not self._keys:
             return
         keys, lines = np.concatenate(self._keys, axis=1), np.concatenate(self._lines)

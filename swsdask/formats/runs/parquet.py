@@ -1,11 +1,11 @@
 """Runs as tables with typed columns: Parquet files, folders of them, and tables in memory.
 
 The columns are those of a table in text (`swsdask.formats.runs.table`); a decision may also be boolean. The metadata of
-a Parquet file are the header's attributes. Problems have the number of their row in the file, from 1.
+a Parquet file are the header's attributes. Problems name the number of the row in the file, from 1.
 
 A folder of Parquet files, as Dask, Spark, Polars and pyarrow write it, is one table (`parts_of`): the rows of its
-files, in the order of their names, in which numbers count as such. A folder KEY=VALUE on the way to a file is a column
-of its rows. All files have the columns of detections that the first one has; their metadata say nothing.
+files, in the order of their names; numbers in names are compared as numbers. A folder KEY=VALUE on the path to a file
+is a column of its rows. All files must have the columns of detections of the first one; their metadata are ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from swsdask.places.reading import Pipe, file_system, is_local, join_path, stora
 
 _ROWS_PER_BATCH = 1 << 16
 _VALUE = 8
-"""Bytes that a value of a table in memory takes, about."""
+"""The approximate size of a value of a table in memory, in bytes."""
 
 _BUFFER = 1 << 20
 """Bytes of a column read at a time, so that a row group need not fit into memory."""
@@ -44,25 +44,25 @@ _ARROWS_OWN = ("ARROW:schema", "pandas")
 ENDING = ".parquet"
 _KEY = re.compile(r"([^=]+)=(.*)")
 _APART = ("_", ".")
-"""Names of files that are no parts begin so: what Spark and Dask write beside them, and what is hidden."""
+"""The first characters of names of files that are no parts: hidden files, and those that Spark and Dask add."""
 
 _LOG = re.compile(r"(.*/)?((_delta_log|\.hoodie)/.*|metadata/.*\.metadata\.json)")
-"""Files in which Delta Lake, Hudi and Iceberg say which of the others still count."""
+"""Files in which Delta Lake, Hudi and Iceberg record which of the other files still count."""
 
 _SIGN = re.compile(r"[^=]+=.*/|_SUCCESS|_(common_)?metadata|part[-.]?\d.*\.parquet")
-"""Names in the folder of one table: of folders KEY=VALUE, of what Spark and Dask write beside parts, and of parts."""
+"""Names that show a folder to be one table: folders KEY=VALUE, parts, and files that Spark and Dask add."""
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
-"""The value of a missing one in the name of a folder."""
+"""The text of a missing value in the name of a folder."""
 
 _WITHOUT_FOLDERS = ("http://", "https://")
 
 
 def parts_of(place: str) -> dict[str, int]:
-    """The files of a folder that are one table, in order, with their sizes in bytes; none if it is no such folder.
+    """The files of a folder that is one table, in order, with their sizes in bytes; none if it is no such folder.
 
-    A folder without any Parquet file is none. A file that says that some do not count comes first; it cannot be read. A
-    place in a store is not looked at if its name is that of another file.
+    A folder without Parquet files is no table. A log that says which files count (`_LOG`) comes first; reading it
+    raises an error. A place in a store is not listed if its name has the ending of another format.
     Raises `InputError` if the storage cannot be listed.
     """
     name = place.rstrip("/").rpartition("/")[2]
@@ -85,7 +85,7 @@ def parts_of(place: str) -> dict[str, int]:
 
 
 def is_one_table(folder: str) -> bool:
-    """Whether a folder that nobody named is one table: so it says by its name or by those in it, see `_SIGN`."""
+    """Whether a folder that the user did not name is one table, as its name or the names in it show (`_SIGN`)."""
     says_so = folder.rstrip("/").endswith(ENDING) or any(map(_SIGN.fullmatch, folder_entries(folder)))
     return says_so and bool(parts_of(folder))
 
@@ -104,7 +104,7 @@ def folder_entries(folder: str) -> list[str]:
 
 
 def _by_number(name: str) -> list[tuple[str, int]]:
-    """A key by which numbers in names count as such."""
+    """A sort key that compares numbers in names as numbers."""
     texts = re.split(r"(\d+)", name)
     return [(text, int(number or 0)) for text, number in zip(texts[::2], [*texts[1::2], ""], strict=True)]
 
@@ -127,7 +127,7 @@ def read_parquet_folder(
     encoding: Encoding = PLAIN,
     some: Files | None = None,
 ) -> Iterator[RunPiece]:
-    """The pieces of a folder of Parquet files; of `some` of them, where the others are read elsewhere."""
+    """The pieces of a folder of Parquet files, or of `some` of the files."""
     with noted(problems):
         files = tuple(parts_of(folder)) if some is None else some.files
         (first,) = _opened([files[0] if some is None else some.first], folder)
@@ -135,7 +135,7 @@ def read_parquet_folder(
 
 
 class Files(NamedTuple):
-    """Some of the files in a folder that is one table, and the first of all, which says the columns."""
+    """Some of the files in a folder that is one table, and the first of all files, which determines the columns."""
 
     first: str
     files: tuple[str, ...]
@@ -144,7 +144,7 @@ class Files(NamedTuple):
 def folder_divided(folder: str, n_parts: int, system: str | None) -> list[Files]:
     """The files of a folder in at most `n_parts` parts of about equal size, in order.
 
-    No part if the run is named and its rows name systems: who reads all of them sees whether there are several.
+    No parts if the run is named and its rows name systems: only a reader of all rows can see if there are several.
     """
     sizes = parts_of(folder)
     (first,) = _opened([next(iter(sizes))], folder)
@@ -170,7 +170,7 @@ def read_arrow_table(
     *,
     judged: bool = False,
 ) -> Iterator[RunPiece]:
-    """The pieces of a table in memory, which messages call by `name`; those of `judged` documents may have no times."""
+    """The pieces of a table in memory (`name` in messages); a table of `judged` documents may have no times."""
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from table.select(columns).unify_dictionaries().to_batches(_ROWS_PER_BATCH)
@@ -189,7 +189,7 @@ class _Typed(NamedTuple):
 
 
 def _opened(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]:
-    """Each of some files, or parts of the table in a folder, open until the next one is drawn."""
+    """The files, or parts of the table in `folder`; each is open until the next one is requested."""
     for file in files:
         with ExitStack() as stack:
             if folder is not None and _LOG.fullmatch(file):
@@ -227,7 +227,7 @@ def _constant(value: str | None, size: int) -> pa.Array:
 
 
 def _keys(file: str, folder: str) -> dict[str, str | None]:
-    """The columns that a folder and those below on the way to a file are, each with its value."""
+    """The columns in the names of a folder and of the folders below it on the path to a file, with their values."""
     begin = folder.rstrip("/").rpartition("/")[0]
     way = file.removeprefix(begin).split("/")[:-1]
     found = {key[1]: unquote(key[2]) for each in way if (key := _KEY.fullmatch(each))}
@@ -245,7 +245,7 @@ def _pieces(
     *,
     judged: bool = False,
 ) -> Iterator[RunPiece]:
-    """The pieces of tables with typed columns that are parts of one, `file`, and have the columns of the first."""
+    """The pieces of tables with typed columns that are parts of one table, `file`, with the columns of the first."""
     with noted(problems):
         try:
             columns, ignored = _chosen(first, judged=judged)
@@ -260,7 +260,7 @@ def _pieces(
 
 
 def _chosen(table: _Typed, *, judged: bool) -> tuple[dict[str, int], dict[str, str]]:
-    """See `choose_columns`; their types must be right too."""
+    """Choose columns as `choose_columns` does, and check their types."""
     columns, ignored = choose_columns(table.schema.names, judged=judged)
     for name, place in columns.items():
         check_type(name, table.schema.field(place).type)
@@ -268,7 +268,7 @@ def _chosen(table: _Typed, *, judged: bool) -> tuple[dict[str, int], dict[str, s
 
 
 def _rows(tables: Iterable[_Typed], wanted: Mapping[str, int], problems: Problems, *, judged: bool) -> Iterator[Batch]:
-    """The rows of tables, all of which have the columns that are `wanted`."""
+    """The rows of tables, all of which must have the columns `wanted`."""
     for table in tables:
         try:
             columns, _ = _chosen(table, judged=judged)
@@ -355,7 +355,7 @@ def _damaged(file: str, error: Exception) -> InputError | ResourceError:
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
-    """Raises `FormatError` for a column whose type does not suit its contents."""
+    """Raise `FormatError` for a column whose type does not suit its contents."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

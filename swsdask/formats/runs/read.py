@@ -1,12 +1,12 @@
 """Runs in any format, recognised by content: NIST's XML, tables, Kaldi's and TREC's results.
 
 A large run is divided so that several workers can read it: plain XML in UTF-8 after the end tags of lists, a plain
-table in text after lines. The file is scanned once, to be certain of the end tags and of the numbers of lines; that
-takes a small part of the time of reading it.
+table in text after lines. The file is scanned once, to find the end tags and to count the lines; that takes a
+small part of the time of reading it.
 
-Tools that copy a text print numbers as the files spell them, though 10.00 and 10 are one time. The texts are looked up
-in the files of the runs, where these are NIST's XML, and of the reference, where it is an RTTM, and become columns of
-an alignment beside its numbers. Where two rows are equal but for the spelling, the first counts.
+Tools that copy a text print numbers as the files spell them, although 10.00 and 10 are the same time. These texts are
+read from runs in NIST's XML and from a reference in RTTM, and become columns of an alignment beside its numbers. If two
+rows differ only in spelling, the first counts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MARKUP = re.compile(rb"<[!?]")
 class Span:
     """Whole lists of a file: from byte `begin`, in `line`, up to `end` (None: to the end of the file).
 
-    Without a `root` they are lines of a table, the first of which names the columns.
+    Without a `root` they are lines of a table, whose first line names the columns.
     """
 
     root: Root | None
@@ -113,7 +113,7 @@ _FIRST_ROW = 2
 
 
 def _spans_of_table(file: str, first: bytes, n_parts: int, system: str | None) -> list[Span]:
-    """Return the spans of a table; none if quotes may hold newlines, or a named run must not have two systems."""
+    """Return the spans of a table; none if quotes may contain newlines, or if a named run has a column of systems."""
     body = first.find(b"\n") + 1
     _, names, _ = first_line(next(read_lines(file)))
     if not body or (system is not None and "system" in choose_columns(names)[0]):
@@ -128,7 +128,7 @@ def _spans_of_table(file: str, first: bytes, n_parts: int, system: str | None) -
         while wanted and (end := block.find(b"\n", max(wanted[0] - offset - 1, 0)) + 1):
             begins.append((offset + end, line + block.count(b"\n", 0, end)))
             wanted = [place for place in wanted if place > begins[-1][0]]
-        # bytes.count takes several times as long.
+        # bytes.count is several times slower.
         offset, line = offset + len(block), line + int(np.count_nonzero(np.frombuffer(block, np.uint8) == _NEWLINE))
     ends = [*(begin for begin, _ in begins[1:]), None]
     found = [Span(None, begin, number, end) for (begin, number), end in zip(begins, ends, strict=True)]
@@ -162,7 +162,7 @@ class _Survey:
         """
         window = self._window
         while wanted:
-            # Whatever begins before the last `<` is at hand as a whole.
+            # Every tag that begins before the last `<` is complete.
             whole = max(window.data.rfind(b"<", window.position, window.end), window.position)
             plain = self._markup(whole)
             while wanted and (end := self._list_end(wanted[0], plain)):
@@ -196,7 +196,7 @@ class _Survey:
         raise FormatError("a comment", "a declaration", "Take it out.")
 
     def _list_end(self, wanted: int, stop: int) -> int:
-        """Find the first list end before `stop` at or behind offset `wanted`; return 0 if there is none."""
+        """Find the first list end before `stop` at or after offset `wanted`; return 0 if there is none."""
         window = self._window
         first = window.position + max(0, wanted - self._body - window.offset - len(self._end_tag))
         found = window.data.find(self._end_tag, first, stop)
@@ -247,7 +247,7 @@ def _read_xml(url: str, problems: Problems, rows_per_piece: int, system: str | N
 
 
 BYTES_PER_DETECTION = 90
-"""About what a detection takes in an official file: for a guess at how much there is to do before anything is read."""
+"""The approximate size of a detection in an official file, to estimate the work before anything is read."""
 
 _BYTES_IN_PARQUET = 15
 
@@ -256,8 +256,8 @@ _BYTES_IN_PARQUET = 15
 class RunFile:
     """A file or folder with runs, or some of the lists, lines or files in one, a `span`: a source of rows. Picklable.
 
-    `system` is the name of the run, if the user gives one; else the file says it. `encoding` has the units of a table's
-    times and scores, `resources` are those of the file's only system.
+    `system` is the name of the run, if the user gives one; else it is in the file. `encoding` has the units of a
+    table's times and scores, `resources` are those of the file's only system.
     """
 
     file: str
@@ -269,7 +269,7 @@ class RunFile:
 
     @property
     def rows_about(self) -> int:
-        """About how many rows a whole file has, by its size."""
+        """The approximate number of rows of a whole file, by its size."""
         size = sum(parts_of(self.file).values()) or file_size(self.file)
         return size // (_BYTES_IN_PARQUET if self.file.rstrip("/").endswith(PARQUET) else BYTES_PER_DETECTION)
 
@@ -284,7 +284,7 @@ class RunFile:
         return pieces if self.resources is None else with_resources(pieces, self.resources, problems)
 
     def line_of(self, system: str, row: int) -> int | None:
-        """The line of one of a system's rows, counted from 0; None where a table does not begin a piece with it."""
+        """The line of one of a system's rows, counted from 0; None if unknown or if no piece begins with the row."""
         before = 0
         for piece in self.read(Problems(), rows_per_piece=max(row, 1)):
             if piece.header.system == system:
@@ -294,18 +294,18 @@ class RunFile:
         return None
 
     def parts(self, n_parts: int) -> list[RunFile]:
-        """Divide a file into at most `n_parts` parts of about equal size, which read one after the other are the run.
+        """Divide a file into at most `n_parts` parts of about equal size; read one after the other, they are the run.
 
         Only folders and large XML files and tables in text are divided, uncompressed and in UTF-8; any other file, or
-        one with problems, is one part. Each part checks only its own rows for decisions in all or none: whoever joins
-        the parts must check the whole.
+        one with problems, is one part. Each part checks only within its own rows that all have decisions, or none:
+        the code that joins the parts must check the whole.
         """
         found = [] if self.encoding else spans(self.file, n_parts, self.system)
         return [replace(self, span=span) for span in found] or [self]
 
 
 TEXTS = ("start_text", "end_text", "score_text", "reference_start_text")
-"""The columns that are added to an alignment; null where no file has the number."""
+"""The columns that are added to an alignment; null if no file has the number."""
 
 Units = Callable[[str], Sequence[str]]
 """A function that splits a word of the reference as a tool does."""
@@ -316,10 +316,10 @@ _OF_DETECTIONS = ["system", "query", "document", "channel", "start", "end", "sco
 
 
 def spelled_starts(rttm: str, encoding: str, units: Units | None) -> list[pa.Table]:
-    """The starts of targets as an RTTM spells them; none of another file.
+    """The starts of targets as an RTTM spells them; none for another file.
 
-    Of a word that is taken apart into several `units`, each has its share of the time, in thousandths of a second;
-    None: the records of speakers, which segments are made of.
+    If a word is split into several `units`, each has its share of the time, in thousandths of a second. Without
+    `units` the starts are those of the records of speakers, which make the segments.
     """
     return list(_starts(rttm, encoding, units)) if _is(rttm, Format.RTTM) else []
 
@@ -327,9 +327,9 @@ def spelled_starts(rttm: str, encoding: str, units: Units | None) -> list[pa.Tab
 def with_texts(
     alignment: pa.Table, files: Iterable[str], targets: list[pa.Table], words: Mapping[str, str]
 ) -> pa.Table:
-    """The alignment of one system with the columns `TEXTS`, of the files of its run and of `spelled_starts`.
+    """The alignment of one system with the columns `TEXTS`, from the files of its run and from `spelled_starts`.
 
-    Targets begin with the first of the `words` of each query; those of segments have none.
+    `words` has the word with which the targets of each query begin; segments have none.
     """
     system = alignment["system"][0].as_py() if len(alignment) else ""
     detections = [*_detections(system, files)]
@@ -343,7 +343,7 @@ def with_texts(
 def _joined(
     alignment: pa.Table, sought: pa.Table, parts: list[pa.Table], keys: list[str], texts: tuple[str, ...]
 ) -> pa.Table:
-    """The alignment with the texts of the parts' rows that have the keys `sought`; times are compared as ticks."""
+    """The alignment with the texts of the rows of `parts` that have the keys `sought`; times are compared as ticks."""
     if not parts:
         nulls = pa.nulls(len(alignment), pa.string())
         for name in texts:
@@ -376,7 +376,7 @@ def _detections(system: str, files: Iterable[str]) -> Iterator[pa.Table]:
 
 
 def _is(file: str, form: Format) -> bool:
-    """Whether a file is there and of a format: a URL may have been noted without the secrets that open it."""
+    """Whether a file can be read and has a format: a URL may be stored without the secrets that open it."""
     try:
         return sniff(file) == form
     except (InputError, OSError):

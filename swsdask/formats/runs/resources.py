@@ -1,4 +1,4 @@
-"""The TOML file of the resources that a run used, processing times and memory (`model.resources`), as it is read."""
+"""Reading of the TOML file with the resources that a run used: processing times and memory (`model.resources`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Path = tuple[str | int, ...]
 """The path of a value: tables, keys and indices of arrays, from the outside in."""
 
 MAX_BYTES = 1 << 20
-"""The largest file that is read: a description has some hundred bytes."""
+"""The largest file that is read, in bytes; a description has a few hundred."""
 
 _TABLES: Mapping[str, type[BaseModel]] = {"indexing": Phase, "searching": Phase, "hardware": Node}
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")

@@ -2,13 +2,13 @@
 
 The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration` or `end`, `score`;
 `system` (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times
-are in seconds; where there are both, `duration` counts and `end` is ignored. A table without times is of document
-trials, and its documents keep their names; so do those of a table with a column `relevance`, of judged documents (see
+are in seconds; where there are both, `duration` counts and `end` is ignored. In a table without times, trials are
+documents, which keep their whole names; so do the judged documents of a table with a column `relevance` (see
 `formats.reference.table`). A column may have the name of NIST's XML instead, such as `kwid` or `tbeg`
 (`OTHER_NAMES`). Other columns are ignored; the header's attribute `ignored_columns` names them.
 
-A line of JSON lines is an object with the same names; the keys of the first line are the columns, and a later line has
-no other one of these names. A decision may also be true or false.
+A line of JSON lines is an object with the same names; the keys of the first line are the columns, and later lines may
+not add any of these names. A decision may also be true or false.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OTHER_NAMES = {
     "tbeg": "start",
     "dur": "duration",
 }
-"""Other names of columns, those of the attributes in NIST's XML; they count where no column has the proper name."""
+"""Other names of columns, from the attributes in NIST's XML; they count if no column has the proper name."""
 
 _JSON_WORDS: Mapping[object, str] = {None: "", True: "YES", False: "NO"}
 
@@ -62,7 +62,7 @@ def read_text_table(
 ) -> Iterator[RunPiece]:
     """The pieces of a table in text; the delimiter is a tab if the first line has one, else a comma.
 
-    `part` has some of its lines, without the first, where others are read elsewhere.
+    If only a part of the table is read, `part` has its lines, without the first line of the table.
     """
     with noted(problems):
         blocks = read_lines(file)
@@ -113,7 +113,7 @@ def read_json_lines(
 
 
 def json_names(head: Lines, file: str) -> list[str]:
-    """The keys of the first line of JSON lines. Raises `InputError` where it is no object."""
+    """The keys of the first line of JSON lines. Raises `InputError` if it is not an object."""
     first = next((line for line in head.data.split(b"\n") if line.strip()), b"")
     try:
         return list(_object(first))
@@ -189,13 +189,13 @@ def first_line(block: Lines) -> tuple[str, list[str], Lines]:
     line = head.decode().strip("\r")
     try:
         names = next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:  # a carriage return inside, or a name that is longer than any
+    except csv.Error:  # a carriage return inside, or a name that is too long
         names = line.split(delimiter)
     return delimiter, names, Lines(block.first + 1, rest)
 
 
 def proper_names(names: Sequence[str]) -> list[str]:
-    """The names of columns without case and blanks, and proper ones for those of `OTHER_NAMES`.
+    """The names of columns, stripped and in lower case, with proper names in place of `OTHER_NAMES`.
 
     Examples
     --------
@@ -214,13 +214,13 @@ def names_columns(line: str) -> bool:
 
 
 def are_judged(names: Sequence[str]) -> bool:
-    """Whether the rows of a table are documents by their whole names: it has a column `relevance`, or no times."""
+    """Whether a table has whole names of documents: it has a column `relevance`, or no times."""
     plain = proper_names(names)
     return "relevance" in plain or not any(name in plain for name in TIMES)
 
 
 def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[str, int], dict[str, str]]:
-    """The indices of the columns of detections, the attributes that say which others there are, or are missing.
+    """The indices of the columns of detections, and attributes that record ignored and missing columns.
 
     Case and blanks around a name are ignored; it may be one of `OTHER_NAMES`. Judged documents need no times. Raises
     `FormatError` for a missing or repeated column.
@@ -292,7 +292,7 @@ class Separated:
 
 
 def with_times(batch: Batch) -> Batch:
-    """Put rows without times at 0."""
+    """Set absent times to 0."""
     absent = [name for name in NEEDED if name in TIMES and name not in batch.columns]
     absent = [name for name in absent if name != "duration" or "end" not in batch.columns]
     zeros = pa.array(np.zeros(len(batch.columns["query"])))

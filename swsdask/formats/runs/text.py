@@ -14,7 +14,7 @@ from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError
 
 BLOCK = 1 << 20
-"""Bytes read at a time: many enough to amortise the cost of a call, few enough to stay in a processor's cache."""
+"""Bytes read at a time: enough to amortise the cost of a call, but few enough to stay in a processor's cache."""
 
 LONGEST = 1 << 24
 """The longest text that is kept until the end of a tag: it bounds the memory."""
@@ -74,7 +74,7 @@ def with_newlines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
-    """Blocks in whatever encoding as blocks in UTF-8 without a byte order mark, cut between characters.
+    """Convert blocks in any encoding to UTF-8, without a byte order mark and cut between characters.
 
     The encoding is that of a byte order mark, or else (in `xml`) that of the declaration, which is changed to UTF-8, or
     else that of the attribute `encoding` of a query list. Raises `FormatError` after the last good block if a byte is
@@ -120,9 +120,9 @@ def _declared(first: bytes) -> str:
 
 
 def declared_encoding(first: bytes) -> str:
-    """The encoding, as Python's codecs name it, that an XML file which begins with `first` is in.
+    """The encoding of an XML file that begins with `first`, as Python's codecs name it.
 
-    It is "utf-8" where the file declares none. Raises `FormatError` if a declared encoding is unknown.
+    It is "utf-8" if the file declares none. Raises `FormatError` if a declared encoding is unknown.
     """
     marked = _marked(first)
     return marked[1] if marked else _declared(first)
@@ -223,7 +223,7 @@ class Window:
         return passed
 
     def skip(self, size: int) -> None:
-        """Move on by `size` bytes: many at a time."""
+        """Move on by `size` bytes: faster than `take` for many bytes."""
         passed = np.frombuffer(self.data, np.uint8)[self.position : self.position + size]
         self.line += int(np.count_nonzero(passed == _NEWLINE))
         self.position += size

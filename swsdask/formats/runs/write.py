@@ -1,9 +1,9 @@
 """Writing of runs, and conversion between formats.
 
-Scores keep every digit, times those down to 0.1 ms, so that reading the file gives the same rows. A file whose name
-ends in .gz or .zst is compressed. In NIST's XML whole columns become text at a time.
+Scores keep every digit, times the digits down to 0.1 ms, so that reading the file gives the same rows. A file whose
+name ends in .gz or .zst is compressed. In NIST's XML whole columns become text at a time.
 
-Rewriting of a table in text with new values: its columns, quotes and other digits are kept.
+A table in text can also be rewritten with new values: its columns, quotes and other digits are kept.
 
 A value is quoted if it was quoted, or if the new delimiter requires it. Blank lines are left out.
 """
@@ -41,7 +41,7 @@ from swsdask.places.reading import is_folder, is_local, parted
 from swsdask.places.writing import together
 
 NewValues = Callable[[F64], Mapping[str, pa.StringArray]]
-"""From the scores of rows to new values of columns; columns that the table lacks are added after the others."""
+"""A function from the scores of rows to new values of columns; columns that the table lacks are added at the end."""
 
 _TABLE = re.compile(r"\.(?:(tsv)|csv)(\.gz|\.zst)?$", re.IGNORECASE)
 
@@ -66,7 +66,7 @@ def system_to_add(source: str, target: str) -> str | None:
 
 
 def rewrite_table(source: str, target: str, new_values: NewValues, *, harmless: bool = False) -> None:
-    """Write a table in text, which has been read without a problem, at another place with new values.
+    """Write a table in text, which was read without problems, to another place with new values.
 
     `harmless`: see `without_formula`. The name of the target determines the delimiter and the compression. Raises
     `InputError` if it cannot be written.
@@ -182,7 +182,7 @@ _DECISIONS = pa.array([None, "NO", "YES"])
 
 
 def write_kwslist(pieces: Iterable[RunPiece], url: str) -> None:
-    """Write the pieces of one run as a `kwslist`, a list for each query in the order they come first.
+    """Write the pieces of one run as a `kwslist`: a list for each query, in order of first occurrence.
 
     Keeps the run's columns in memory. Raises `InputError` for pieces of several systems, and if it cannot be written.
     """
@@ -195,7 +195,7 @@ def write_stdlist(pieces: Iterable[RunPiece], url: str) -> None:
 
 
 _ROOTS: dict[Callable[[Iterable[RunPiece], str], None], str] = {write_kwslist: "kwslist", write_stdlist: "stdlist"}
-"""The root elements that they write."""
+"""The root element that each function writes."""
 
 
 def write_lists(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> None:
@@ -237,7 +237,7 @@ def _write_joined(pieces: Iterable[RunPiece], dialect: Dialect, url: str) -> Non
 
 
 def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile, written: Callable[[str], str]) -> None:
-    """Ids are as `written`, and quoted if they contain the delimiter or a quote."""
+    """Write a table in text. `written` converts ids, which are quoted if they contain the delimiter or a quote."""
     names, pieces = _columns_of(pieces)
     sink.write(f"{delimiter.join(names)}\n".encode())
     for piece in pieces:
@@ -256,7 +256,7 @@ def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile,
 
 
 def _columns_of(pieces: Iterable[RunPiece]) -> tuple[list[str], Iterator[RunPiece]]:
-    """The columns of the table of runs, and the pieces: runs without times have none that say where a detection is."""
+    """The columns of the table of runs, and the pieces. Runs without times have no columns of `_PLACES`."""
     rest = iter(pieces)
     first = [*islice(rest, 1)]
     untimed = any(map(_is_untimed, first))
@@ -303,7 +303,7 @@ def _table(piece: RunPiece, schema: pa.Schema) -> pa.Table:
 
 
 class Converted(NamedTuple):
-    """A run that was written: its rows, its times finer than 0.1 ms, and what was not written (see `left_out`)."""
+    """A run that was written: the numbers of rows and of times finer than 0.1 ms, and what `left_out` returns."""
 
     rows: int
     rounded: int
@@ -324,7 +324,7 @@ def convert(
     A table in text that stays one keeps its columns, its quotes and every digit. The run is read twice, so that nothing
     is written of a run with problems. `system` replaces the name in the file; the target of a table with another
     `encoding` has times in seconds and scores that rise with confidence. `harmless`: for spreadsheets, see
-    `model.errors.without_formula`. `reader` reads the source in another way than `read_run`. Raises `InputError`
+    `model.errors.without_formula`. `reader` reads the source instead of `read_run`. Raises `InputError`
     with every problem of the source, and then leaves the target unchanged; `SettingsError` if the target of a
     `harmless` conversion is no table in text.
     """
@@ -366,7 +366,7 @@ def left_out(header: RunHeader, target: str) -> tuple[str, ...]:
         lost = said.keys() - {"system_id", WITHOUT_TIMES}
     else:
         lost = set() if root is None else said.keys() & _of_other_dialect(said, root)
-    # A search time and a count of each query have its id behind a dot.
+    # The names of a query's search time and count have its id after a dot.
     valued = {name.partition(".")[0] for name in lost if said[name] not in ("", _UNKNOWN_TIME, _UNKNOWN_COUNT)}
     if valued:
         parts.append(f"the attributes {', '.join(sorted(valued))}")
@@ -415,7 +415,7 @@ The first is the name of the file of queries. A time of -1 is not taken as a tim
 
 
 def lists_of_detections(pieces: Iterable[RunPiece], dialect: Dialect) -> Iterator[bytes]:
-    """The pieces of one run, one at least, as XML: for every query of a piece a list, if it has rows or is listed.
+    """The pieces of one run, at least one, as XML: a list for every query of a piece that has rows or is listed.
 
     A list continues in the next piece if its query is first there. A query has several lists if its rows are in several
     pieces with rows of other queries between them.
@@ -459,7 +459,7 @@ class _Rows:
         self._offsets = np.zeros(1, np.int32)
 
     def up_to(self, end: int) -> Iterator[bytes]:
-        """The rows before number `end` that were not given yet."""
+        """The rows before number `end` that were not yielded yet."""
         while self._next < end:
             if self._next == self._end:
                 self._write_more()
@@ -497,12 +497,12 @@ def seconds_text(ticks: NDArray[np.int32]) -> pa.Array:
 
 
 def file_name(document: str) -> str:
-    """A file name that names a document: the document, unless that would lose an ending of its own."""
+    """A file name of a document: its id, with an audio ending added if the id has one that reading would remove."""
     return document if document_id(document) == document else document + AUDIO_EXTENSIONS[0]
 
 
 def header_attributes(header: RunHeader) -> dict[str, str]:
-    """All attributes of a header but those that say how its table was read, which do not hold for what is written."""
+    """All attributes of a header except those that say how its table was read: they do not apply to the new file."""
     of_table = ("ignored_columns", WITHOUT_CHANNELS, *ENCODING_ATTRIBUTES)
     said = {name: value for name, value in header.attributes.items() if name not in of_table}
     said["system_id"] = header.system

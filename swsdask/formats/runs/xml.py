@@ -5,8 +5,8 @@ same pieces and the same problems; only the speed differs. The line of a row is 
 that a list of detections does not have and text between elements are problems; attributes beyond those of the format
 are ignored. Several lists of one query are joined, as in the official tools.
 
-lxml is fed up to one `>` at a time. At the end of a tag of a row, a list or the root it has seen nothing beyond, so
-that the scanner can continue there, or the next parser, which is first fed the open tags.
+lxml is fed up to one `>` at a time. At the end of a tag of a row, a list or the root it has read nothing after the tag,
+so the scanner can continue there, or another parser, which is first fed the open tags.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _PLACE = re.compile(r",? line \d+(?:, column \d+)?")
 class Root:
     """The root element: its dialect, its attributes, and a start tag that opens it again (with its namespaces).
 
-    `closed`: it closes itself, a list without detections.
+    `closed` is whether the tag closes itself: the list has no detections.
     """
 
     dialect: Dialect
@@ -126,7 +126,7 @@ def feed(parser: etree.XMLParser, passed: bytes) -> None:
 
 
 def syntax_fault(message: str) -> FormatError:
-    """The message of lxml, without positions, which are those of a fragment."""
+    """The fault of a message of lxml, without its positions, which refer to a fragment."""
     return FormatError("well-formed XML", _PLACE.sub("", message), "Correct the file there; what follows was not read.")
 
 
@@ -203,12 +203,12 @@ class _Target:
 
 
 def _parser(target: _Target) -> etree.XMLParser:
-    """A parser of a document without a document type: there is no entity that it could expand but XML's own five."""
+    """A parser of a document without a document type: it can expand only XML's own five entities."""
     return etree.XMLParser(target=target, resolve_entities=True, no_network=True, load_dtd=False, encoding="utf-8")
 
 
 def read_end(window: Window) -> None:
-    """Make sure that nothing but blanks and comments is left behind the root element. Raises `FormatError`."""
+    """Check that only blanks and comments follow the root element. Raises `FormatError`."""
     parser = _parser(_Target())
     parser.feed(b"<end/>")
     while passed := window.next_tag_end():
@@ -359,7 +359,7 @@ def read_body(
 
 
 def _read_rows(window: Window, root: Root, builder: PieceBuilder, to_the_end: bool) -> Generator[RunPiece, None, bool]:
-    """Read lists until the root is closed or, unless `to_the_end`, there are none left; whether it was closed."""
+    """Read lists until the root is closed or, unless `to_the_end`, none are left; return whether it was closed."""
     words = root.dialect.words
     patience = 1
     while True:
