@@ -321,8 +321,8 @@ def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
     """The files of runs that paths, folders, globs or fsspec URLs name, see `find_files`.
 
     The runs in a folder are recognised by content, unless they are `known`; a reference, a README and the resources of
-    runs are skipped. Raises `InputError` for a file in a folder that is neither run nor reference, and for resources
-    without their run.
+    runs are skipped. Raises `InputError` for a file in a folder that is neither a run nor of a reference, and for
+    resources without their run.
     """
     return find_files(patterns, "runs", partial(runs_in, known=known))
 

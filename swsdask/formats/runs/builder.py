@@ -189,7 +189,7 @@ class PieceBuilder:
         return bool(self._state[INSIDE])
 
     def scan(self, window: Window, words: NDArray[np.uint8]) -> int:
-        """Let the scanner go on in `window` until something stops it. Returns why: `ROOM` only if the piece is full."""
+        """Run the scanner in `window` until it stops. Returns the reason: `ROOM` only if the piece is full."""
         text = np.frombuffer(window.data, np.uint8)
         files = self._files
         self._state[POSITION] = window.position

@@ -301,14 +301,14 @@ def _plain(name: str, column: pa.Array) -> pa.Array:
 
 
 def column_names(place: str) -> list[str]:
-    """The columns of a Parquet file, or of a folder that is one table. Raises `InputError` where one is damaged."""
+    """The columns of a Parquet file, or of a folder that is one table. Raises `InputError` for a damaged file."""
     parts = parts_of(place)
     first = next(_opened([*parts] or [place], place if parts else None))
     return list(first.schema.names)
 
 
 def whole_table(place: str) -> pa.Table:
-    """A Parquet file, or all of a folder that is one table. Raises `InputError` where one is damaged."""
+    """A Parquet file, or all of a folder that is one table. Raises `InputError` for a damaged file."""
     parts = parts_of(place)
     found = []
     for table in _opened([*parts] or [place], place if parts else None):

@@ -2,7 +2,7 @@
 
 The first line of a table names its columns, in any order: `query`, `document`, `start`, `duration` or `end`, `score`;
 `system` (default: the name of the file), `channel` (default: 1), `decision` (YES or NO; absent or empty: none). Times
-are in seconds; where there are both, `duration` counts and `end` is ignored. In a table without times, trials are
+are in seconds; if there are both, `duration` counts and `end` is ignored. In a table without times, trials are
 documents, which keep their whole names; so do the judged documents of a table with a column `relevance` (see
 `formats.reference.table`). A column may have the name of NIST's XML instead, such as `kwid` or `tbeg`
 (`OTHER_NAMES`). Other columns are ignored; the header's attribute `ignored_columns` names them.

@@ -245,7 +245,7 @@ class OddReader:
         self.closed = False
 
     def read(self, patience: int) -> Iterator[RunPiece]:
-        """Read until at least `patience` rows were passed and the scanner can go on. Yields pieces as they fill.
+        """Read until at least `patience` rows were read and the scanner can continue. Yields pieces as they fill.
 
         Raises `FormatError` if nothing more can be read.
         """
