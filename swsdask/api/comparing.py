@@ -192,7 +192,7 @@ def compare(
         source = read_outputs(source)
     if isinstance(source, Result):
         if runs or as_names(by):
-            raise SettingsError("A result has its runs and conditions: name runs and `by` when it is scored.")
+            raise SettingsError("A result has its runs and conditions: give runs and `by` when you score.")
         if resample == "documents":
             raise SettingsError("A result has no numbers by document: compare the archive, or the reference and runs.")
         chosen, rows = Settings(), 0
@@ -291,7 +291,7 @@ def sample_evaluation(
     from swsdask.measures.resampling import Samples
 
     if documents and evaluation.judged:
-        raise SettingsError("Judgments are of some documents only: with judgments, only queries can be drawn.")
+        raise SettingsError("Judgments cover only some documents: with judgments, only queries can be drawn.")
     given = names
     names = default_measures(evaluation) if names is None else names
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]

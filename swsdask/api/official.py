@@ -283,9 +283,9 @@ def _tde(result: Result) -> Official:
     from swsdask.render.short_outputs import write_tde_output
 
     if result.manifest.get("kind") != "discovery":
-        raise SettingsError("The official files of term discovery are of a result of term discovery.")
+        raise SettingsError("The official files of term discovery need a result of term discovery.")
     if result.requested is not None:
-        raise SettingsError("The official files have all measures: request all.")
+        raise SettingsError("The official files need all measures: request all.")
     return lambda folder: write_tde_output(result, folder)
 
 

@@ -184,7 +184,7 @@ def _tokens(table: pa.Table, file: I32, n_files: int) -> tuple[Tokens, I64]:
 
 
 def _exchanged_note(tables: CorpusTables) -> list[str]:
-    """Phones and words that look as if one were the other: there are more words than phones, and shorter ones."""
+    """A note if phones and words seem to be exchanged: there are more words than phones, and they are shorter."""
     phones, words = tables.phones, tables.words
     if len(words) <= len(phones):
         return []
@@ -205,7 +205,7 @@ def _check_apart(phones: Tokens, line: I64, files: tuple[str, ...], url: str, pr
 
 
 def _check_touching(phones: Tokens, line: I64, files: tuple[str, ...], url: str, problems: Problems) -> None:
-    """Note the phones that nearly touch, by the default of `numpy.isclose`, which tde takes for equal edges."""
+    """Report phones that nearly touch: tde takes edges that are close by the defaults of `numpy.isclose` as equal."""
     end, start = phones.end[:-1] / TICKS_PER_SECOND, phones.start[1:] / TICKS_PER_SECOND
     close = (phones.start[1:] > phones.end[:-1]) & (np.abs(end - start) <= 1e-8 + 1e-5 * start)
     for row in np.flatnonzero(close & (phones.file[1:] == phones.file[:-1])).tolist():
@@ -321,7 +321,7 @@ def read_fragments(url: str, corpus: Corpus, *, system: str | None = None) -> Fr
 
 
 def system_of(url: str) -> str:
-    """The name of a system by its class file: the file's, without .gz and the like, .classes, .class, .disc or .txt."""
+    """The name of the system of a class file: the file name without .classes, .class, .disc or .txt, or .gz etc."""
     name = url.rsplit("/", 1)[-1]
     return _SYSTEM.sub("", name) or name
 
@@ -361,7 +361,7 @@ def build_fragments(file: ClassFile, corpus: Corpus, *, system: str, most_proble
 
 
 def kept_classes(file: ClassFile, definition: Definition, problems: Problems) -> Bool:
-    """Whether each class counts, bool per class; repeated ones are noted, or (tde2015) replace the earlier."""
+    """Whether each class counts, bool [n_classes]. A repeated class is a problem or (tde2015) replaces the earlier."""
     names, lines = file.classes["class"].to_pylist(), file.classes["line"].to_pylist()
     kept = np.ones(len(names), np.bool_)
     seen: dict[Hashable, int] = {}

@@ -15,8 +15,8 @@ document: the phones of which the fragment shares more than 30 ms or more than 5
 Resource challenge); compared exactly, in ticks. Gaps between phones do not matter.
 
 tde2015: QUIRK of tde: the phones that are `near` (more than 30 ms, or more than half of the phone OR of the fragment,
-in doubles) within one segment without gaps, the last that does not begin after the fragment. A fragment
-outside every segment has no transcription and is dropped; one with a segment and no phones is kept.
+in doubles) within one segment without gaps: the last segment that does not begin after the fragment. A fragment
+outside every segment has no transcription and is dropped; one with a segment but without phones is kept.
 
 tdev2: QUIRK of tdev2: all phones that share any time with the fragment; the first and the last only if at least 30 ms
 (rounded to milliseconds) of a phone of 60 ms or more are shared, or at least half (in doubles) of a shorter one.

@@ -1,14 +1,14 @@
 """Scores of term discovery: numbers in long form over each set of folds, with their spread, and for every fold.
 
-Systems are scored as those of detections are (`scoring.rounds`): a task of the one round is a cell of a statistic.
+Systems are scored like those of detections (`scoring.rounds`): there is one round, and a task is a cell of a statistic.
 
 Exemplars and histograms of a system: illustrations for the report, not scores.
 
 Exemplars are the classes with the lowest and the highest mean normalised edit distance between members (Levenshtein
-distance of phones over the length of the longer transcription; 0 for two empty ones). Of a class with more than
-`MOST_MEMBERS` members that many, evenly spaced in corpus order, are compared. Overlapping pairs count, and folds are
-ignored. Classes of one member have no pairs and are left out. Of classes with equal distances larger ones come first,
-then those that come first in the file.
+distance of phones over the length of the longer transcription; 0 for two empty ones). Of a larger class,
+`MOST_MEMBERS` members, evenly spaced in corpus order, are compared. Overlapping pairs count, and folds are ignored.
+Classes of one member have no pairs and are left out. Among classes with equal distances, larger ones come first, then
+those that come first in the file.
 
 Histograms are rows of curves. "class_size": y classes have x members (with duplicates); empty classes are left out.
 "fragment_length": y distinct fragments have x phones. Both count everything that was found, regardless of folds.
@@ -212,7 +212,7 @@ class FragmentTask:
 class FragmentSource:
     """Systems placed in a corpus.
 
-    `statistics` has the measures that need each, for error messages; `work` is roughly the number of elementary steps
+    `statistics` names the measures that need each, for error messages; `work` is roughly the number of elementary steps
     per task.
     """
 
@@ -245,7 +245,7 @@ class FragmentSource:
 class CountedDiscovery:
     """A system with its merged statistics, the families to compute, and the names of the requested numbers.
 
-    `Exemplars` are among its statistics: their report is what is observed of it.
+    Its statistics include `Exemplars`, whose report goes into the manifest.
     """
 
     discovered: Discovered

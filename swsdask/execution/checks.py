@@ -1,7 +1,7 @@
 """Checks of workers before they get work: the version of the code, temporary space, and the files to read.
 
 One call checks all workers at once. The function is sent by value, so that it also runs, and reports, on workers
-without swsdask. A call with a time limit (`within`) that does not return is left in its own thread.
+without swsdask. A call that exceeds its time limit (`within`) is abandoned in its own thread.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ QUIET = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
-"""Intervals at which Dask's processes inspect themselves: by default 50 times a second each, to draw a dashboard that
-is not shown, on the very cores that the workers are to use. And nothing is served by HTTP, which has no keys."""
+"""Settings that keep Dask's processes quiet. By default each inspects itself 50 times a second for a dashboard that is
+not shown, on the cores that the workers need. Nothing is served by HTTP, which has no keys."""
 
 
 def memory_size(text: str) -> str:
@@ -65,23 +65,23 @@ LEAST_MEMORY = 512 << 20
 has 80 % of its limit."""
 
 _ADDRESSES = 3 << 29
-"""Of how many addresses Dask, in this process and in each worker, leaves enough for a small evaluation."""
+"""The address space with which Dask, in this process and in each worker, leaves enough for a small evaluation."""
 
 _FILES, _FILES_OF_WORKER = 24, 12
-"""The number of open files of this process with worker processes. Beyond its limit, Dask reports errors without end."""
+"""The open files of this process with worker processes, and for each worker. Above the limit, Dask logs endlessly."""
 
 _TRIED, _REACH_S = 3, 1.0
 """The number of workers that are tried, and the time that each may take to accept a connection."""
 
 _THREADS, _THREADS_OF_WORKER = 6, 10
-"""The threads of this process with worker processes, and of each of these. Beyond the limit, one would abort."""
+"""The threads of this process with worker processes, and for each worker. Above the limit, a process would abort."""
 
 CLOSE_S = 5.0
-"""The time to wait for a scheduler that is to release a client."""
+"""The time to wait for a scheduler to release a client."""
 
 
 class _Quiet:
-    """Keeps Dask from logging what becomes an error of ours. Of several at once, the last one lets it log again.
+    """Keeps Dask from logging failures that swsdask raises as errors. Logging resumes when the last context ends.
 
     Where logging is configured, Dask's logger has no handlers, so its own level is raised too.
     """
@@ -111,11 +111,11 @@ class _Quiet:
 QUIET_LOG = _Quiet()
 
 Tell = Callable[[str], None]
-"""Receives what is waited for."""
+"""Receives a description of what is waited for."""
 
 
 def most_workers() -> int:
-    """The number of worker processes that this machine has the cores for, and four times the least memory of each."""
+    """The number of worker processes for which this machine has the cores, and four times the least memory of each."""
     return min(CPU_COUNT, MEMORY_LIMIT // (4 * LEAST_MEMORY))
 
 
@@ -125,7 +125,7 @@ class Workers(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     shared: ClassVar[bool] = False
-    """Whether other commands use them too."""
+    """Whether other commands may use these workers too."""
 
     timeout_s: float = Field(default=60.0, gt=0)
 
@@ -173,11 +173,11 @@ class LocalProcesses(Workers):
             stack.enter_context(looked_after())
             with signals_put_off():
                 cluster = stack.enter_context(self._started(folder))
-            # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. One that
-            # is lost again shortly before would never be restarted, so that check is put off beyond any run.
+            # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. A worker
+            # that is lost again just before would never be restarted, so the check is delayed beyond any run.
             unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
             stack.enter_context(dask.config.set(unhurried))
-            # Results do not pass through the scheduler, which is in this process: they would be deciphered twice.
+            # Results do not pass through the scheduler, which is in this process: they would be decrypted twice.
             try:
                 client = stack.enter_context(Client(cluster, direct_to_workers=True, timeout=self.timeout_s))
             except OSError as error:
@@ -188,7 +188,7 @@ class LocalProcesses(Workers):
     def _started(self, folder: Path) -> LocalCluster:
         """Worker processes with files in `folder`. Keys made for this run keep other users of the machine out.
 
-        If one is lost while it starts, which Dask takes for the end, all are started once more.
+        Dask gives up if one is lost while it starts. Then all are started once more.
         """
         made = {
             "distributed.worker.multiprocessing-method": METHOD,
@@ -231,7 +231,7 @@ class LocalProcesses(Workers):
 
     @contextmanager
     def _late_ones_killed(self) -> Iterator[None]:
-        """Kill worker processes that take too long to start: Dask would wait for one that is stopped without end."""
+        """Kill worker processes that take too long to start: Dask would wait for a stopped one forever."""
         before, started = set(active_children()), threading.Event()
 
         def watch() -> None:
@@ -264,7 +264,7 @@ class _Running(Workers):
 
             def connected(*, direct: bool) -> Client:
                 connect = partial(Client, address, timeout=self.timeout_s, security=security, direct_to_workers=direct)
-                # Its own limit does not count where a scheduler that is stopped has the connection already.
+                # The client's own limit does not apply once a stopped scheduler has the connection.
                 client = within(self.timeout_s + CLOSE_S, connect)
                 stack.callback(_close, client)
                 return client
@@ -288,7 +288,7 @@ class _Running(Workers):
     def _keys(self, address: str) -> Encryption:
         """The keys to connect with: those of the cluster file, else those of Dask's own configuration.
 
-        Raises `SettingsError` for an address that they do not go with.
+        Raises `SettingsError` if they do not fit the address.
         """
         given = {"tls_ca_file": self.tls_ca_file, "tls_client_cert": self.tls_cert, "tls_client_key": self.tls_key}
         keys = {name: str(path) for name, path in given.items() if path is not None}
@@ -318,9 +318,9 @@ class _Running(Workers):
 
 
 def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, tell: Tell) -> None:
-    """Wait until so many workers are there. Raises `ClusterError` if they do not come.
+    """Wait until there are `workers` workers. Raises `ClusterError` after `timeout_s`.
 
-    While there is none, a task waits for one: an adaptive cluster starts its first worker because of it.
+    While there is none, a waiting task makes an adaptive cluster start its first worker.
     """
     deadline = time.monotonic() + timeout_s
     wanted, at_most = counted(workers, "workers"), counted(timeout_s, "seconds", "g")
@@ -339,7 +339,7 @@ def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, 
 def reaches_workers(addresses: Iterable[str]) -> bool:
     """Whether this process can connect to workers, so that results need not pass through the scheduler.
 
-    They cannot be reached where only the scheduler is, as behind a forwarded port. A few are tried.
+    They cannot be reached if only the scheduler can, for example behind a forwarded port. A few are tried.
     """
     for address in islice(addresses, _TRIED):
         place = urlsplit(address)
@@ -354,7 +354,7 @@ def tell_dashboard(client: Client, tell: Tell) -> None:
     """Report the address of the scheduler's dashboard, if it has one."""
     try:
         urlopen(client.dashboard_link, timeout=2).close()
-    except HTTPError as error:  # as without bokeh; it holds the connection
+    except HTTPError as error:  # for example without bokeh; the error holds the connection
         error.close()
     except OSError:
         pass
@@ -379,7 +379,7 @@ class RunningAt(_Running):
 
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:
-        """A client of that scheduler, which goes on when the context ends."""
+        """A client of that scheduler, which continues to run when the context ends."""
         with self._connected(self.address, self.address, tell) as client:
             yield client
 
@@ -392,7 +392,7 @@ class RunningByFile(_Running):
 
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:
-        """A client of that scheduler, which goes on when the context ends."""
+        """A client of that scheduler, which continues to run when the context ends."""
         if not self.path.is_file():
             tell(f"waiting for a scheduler to write {self.path}, {self.at_most} at most")
         deadline = time.monotonic() + self.timeout_s
@@ -404,7 +404,7 @@ class RunningByFile(_Running):
             yield client
 
     def _address(self) -> str | None:
-        """The address in the file; None until it is written whole."""
+        """The address in the file; None until the file is complete."""
         try:
             return str(json.loads(self.path.read_bytes())["address"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -421,7 +421,7 @@ class InKubernetes(_Running):
 
     @contextmanager
     def connected(self, tell: Tell) -> Iterator[Client]:
-        """A client of that scheduler. Raises `ClusterError`, with how to reach it, outside the cluster."""
+        """A client of that scheduler. Outside the cluster, raises `ClusterError` with instructions."""
         host = f"{self.service}.{self.namespace}.svc"
         try:
             socket.getaddrinfo(host, self.port)
@@ -453,12 +453,12 @@ def _close(client: Client) -> None:
 
 
 def check_code(client: Client) -> None:
-    """Raise `ClusterError` if a worker has another swsdask, which need not compute the same bits, or lacks anything."""
+    """Raise `ClusterError` if a worker has another swsdask, which may compute other bits, or lacks something."""
     check_answers(client.run(looking((), {}), on_error="return"))
 
 
 def check_memory(client: Client) -> None:
-    """Raise `ClusterError` if a worker has too little memory: Dask would pause it, and it would be waited for."""
+    """Raise `ClusterError` if a worker has too little memory: Dask would pause it, and tasks would wait for it."""
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         limit = worker["memory_limit"]
         if limit and limit < LEAST_MEMORY:

@@ -1,11 +1,11 @@
-"""Tasks on the workers of dask.distributed, by its public futures API alone.
+"""Tasks on the workers of dask.distributed, only by its public futures API.
 
-Tasks go out in waves, so that the client holds a few per worker however many there are; parts are merged as a tree on
-the workers, each merge submitted together with the last task that it needs, and only the last one comes back. What is
-not merged comes back task by task. Whatever a lost worker had is computed again from the task that made it. What tasks
-share is a task's result too, not scattered data: it outlives the loss of every worker that had it. It is sent pickled,
-and only workers unpickle it: the scheduler would too, and where it is in this process, cloudpickle would change classes
-of `__main__`, such as a measure of the user.
+Tasks are submitted in waves, so that the client holds only a few per worker. Parts are merged as a tree on the workers.
+Each merge is submitted together with the last task that it needs, and only the final part is returned. Results that are
+not merged are returned task by task. Results of a lost worker are computed again. Data that tasks share are a task's
+result too, not scattered data, so they survive the loss of every worker that had them. They are sent pickled, so that
+only workers unpickle them. The scheduler would unpickle them too; if it is in this process, cloudpickle would change
+classes of `__main__`, such as a measure of the user.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from swsdask.model.errors import ClusterError, SwsdaskError, counted
 from swsdask.places.reading import options, set_options, unset_options
 
 RETRIES = 2
-"""The number of times that a task that raised is tried again: storage on a network fails now and then."""
+"""The number of retries of a task that raised an error: network storage sometimes fails."""
 
 POLL_S = 1.0
-"""The time without an end of any task after which the cluster is checked."""
+"""The time without a finished task after which the cluster is checked."""
 
 RECOUNT_S = 1.0
 """The time for which the number of workers is assumed to be unchanged."""
@@ -46,10 +46,10 @@ LEAST_AHEAD = 32
 """The least number of submitted tasks, so that an adaptive cluster sees that there is work for more workers."""
 
 ANSWER_S = 60.0
-"""The time for which a scheduler or a worker may be silent at least: it imports what the first tasks need."""
+"""The least time that a scheduler or a worker may be silent: it imports modules for the first tasks."""
 
 CANCEL_S = 5.0
-"""The time to wait for a scheduler that is to forget tasks."""
+"""The time to wait for a scheduler to remove a plugin."""
 
 MORE_MEMORY = "Give each worker more memory, or set a smaller rows_per_task."
 
@@ -57,11 +57,11 @@ RESUME = "What was stored is untouched: run the command again when the cluster i
 
 
 class DaskExecutor:
-    """The executor over the workers of a connected client, which stays its owner's to close.
+    """The executor over the workers of a connected client, which its owner closes.
 
-    `patience_s` is how long no task may end while the cluster has no scheduler or no workers, or all workers are
-    paused, before that is a `ClusterError`. A worker that is silent for so long is restarted; one without a nanny
-    to do that is a `ClusterError` too. `folder` is one that all workers see.
+    If the cluster has no scheduler or no workers, or all workers are paused, and no task ends for `patience_s`, a
+    `ClusterError` is raised. A worker that is silent for so long is restarted; if it has no nanny to do this, a
+    `ClusterError` is raised. `folder` is one that all workers see.
     """
 
     shares_memory = False
@@ -197,7 +197,7 @@ class DaskExecutor:
             yield self._submit(function, item, shared, key=(name, label(item), f"{unique}-{number}")), item
 
     def _result(self, watch: _FutureWatch, future: Future[object], what: str) -> Any:
-        """Wait for what a future gives; raise what it failed with, as an error of ours."""
+        """Wait for the result of a future; raise its failure as an error of swsdask."""
         ended: SimpleQueue[Future[object]] = SimpleQueue()
         future.add_done_callback(ended.put)
         watch.next_of(ended)
@@ -205,16 +205,16 @@ class DaskExecutor:
         return watch.result_of(future)
 
     def _release(self, futures: Iterable[Future[object]]) -> None:
-        """Let the scheduler forget what nobody wants after a failure: it forgets what no client holds.
+        """Release futures after a failure: the scheduler forgets tasks that no client holds.
 
-        Client.cancel would end its connection to us where a merge waits that only another merge holds.
+        Client.cancel is not used: with a waiting merge that only another merge holds, it would end the connection.
         """
         if self._client.status == "running":
             for future in futures:
                 future.release()
 
     def close(self) -> None:
-        """The client is closed by its owner."""
+        """Do nothing: the owner of the client closes it."""
 
     def _ahead(self) -> int:
         """Return the limit of submitted tasks. Workers come and go, so they are counted again, once a second."""
@@ -229,7 +229,7 @@ class DaskExecutor:
     ) -> Future[object]:
         """A future of function(*arguments), which begins after those that were submitted before.
 
-        What is large on purpose is sent without Dask's warning.
+        Dask's warning of large arguments is switched off.
         """
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
             return self._client.submit(
@@ -238,7 +238,7 @@ class DaskExecutor:
 
 
 class StoreOptions(WorkerPlugin):
-    """Sets the options of stores on every worker, also on those that come later, until it is taken away."""
+    """Sets the options of stores on every worker, also on later ones, until the plugin is removed."""
 
     def __init__(self, given: Mapping[str, Mapping[str, object]]) -> None:
         self.name = f"swsdask store options {uuid4()}"
@@ -264,7 +264,7 @@ def _this_process() -> tuple[str, int]:
 def sent_options(client: Client, *, shared: bool) -> Iterator[None]:
     """Give the workers this process's options of stores until the context ends.
 
-    Workers that are `shared` with other commands, whose options they may have, get them if there are none too.
+    Workers that are `shared` may have the options of other commands, so they get even empty options.
     """
     if not shared and not options():
         yield
@@ -282,7 +282,7 @@ def sent_options(client: Client, *, shared: bool) -> Iterator[None]:
 
 
 class _FutureWatch:
-    """Waits for futures, and notices when no worker is left that could end one, or one has stopped."""
+    """Waits for futures, and detects a cluster without usable workers and workers that have stopped."""
 
     def __init__(self, client: Client, patience_s: float) -> None:
         self._client = client
@@ -312,7 +312,7 @@ class _FutureWatch:
                 raise _broke(error) from error
 
     def _look(self) -> None:
-        """Raise `ClusterError` if nothing has ended for as long as patience is, and the cluster is the reason."""
+        """Raise `ClusterError` if no task has ended for `patience_s`, and the cluster is the reason."""
         fault = self._fault()
         now = time.monotonic()
         if fault is None:
@@ -334,14 +334,14 @@ class _FutureWatch:
             return nobody
         self._heed_silent(workers)
         if workers and all(worker["status"] == "paused" for worker in workers.values()):
-            return f"all workers have been paused for want of memory for {{patience}}. {MORE_MEMORY}"
+            return f"all workers have been paused for lack of memory for {{patience}}. {MORE_MEMORY}"
         return None
 
     def _heed_silent(self, workers: Mapping[str, Mapping[str, float]]) -> None:
-        """Have workers restarted that were not heard of for as long as patience is, and for `ANSWER_S`.
+        """Restart workers that have been silent for `patience_s`, and for `ANSWER_S` at least.
 
         A process that is stopped, or whose machine is gone, keeps its connections, so the scheduler waits for it.
-        Raises `ClusterError` for a worker without a nanny, which nobody can restart.
+        Raises `ClusterError` for a worker without a nanny, which cannot be restarted.
         """
         now = time.monotonic()
         before, self._heard = self._heard, {}
@@ -377,9 +377,9 @@ def _merged(merge: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
 
 
 def _raise_failure(future: Future[object], what: str) -> None:
-    """Raise what a future failed with, as an error of ours.
+    """Raise the failure of a future as an error of swsdask.
 
-    A result that was lost with its worker since is no failure: the scheduler makes it again.
+    A result that was lost later with its worker is no failure: the scheduler computes it again.
     """
     if future.cancelled():
         raise ClusterError(f"{what}: the connection to the scheduler broke. {RESUME}")
@@ -390,6 +390,6 @@ def _raise_failure(future: Future[object], what: str) -> None:
         raise cause
     if isinstance(cause, KilledWorker):
         raise ClusterError(
-            f"{what}: the workers that tried it died, one after the other, probably for want of memory. {MORE_MEMORY}"
+            f"{what}: the workers that tried it died, one after the other, probably for lack of memory. {MORE_MEMORY}"
         ) from cause
     raise execution_error(what, cause) from cause

@@ -129,10 +129,10 @@ class Unseen:
     """Progress that is not shown."""
 
     def begin(self, phase: str, rows: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def advance(self, rows: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Tree(Generic[Part]):
@@ -178,7 +178,7 @@ def run_tasks(
     label: Callable[[Item], str],
     done: Callable[[str], None] | None = None,
 ) -> list[Part]:
-    """function(item, shared) of every item, in the order of the items.
+    """Return function(item, shared) of every item, in the order of the items.
 
     `done` is called in this process with the label of every item that has ended.
     """

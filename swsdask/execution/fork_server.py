@@ -7,8 +7,8 @@ when this process and all workers have ended. If it cannot import something, wor
 The fork server reports when workers end. If it is stopped (SIGSTOP), it reports nothing, and starting or ending workers
 would wait. So it is then killed, and a new one is started when needed.
 
-Its socket is in a folder of multiprocessing, which stays behind when a client is killed. The folder is therefore inside
-a temporary folder that the next command removes.
+Its socket is in a folder of multiprocessing, which remains when a client is killed. The folder is therefore inside a
+temporary folder that the next command removes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ METHOD = "forkserver" if sys.platform == "linux" else "spawn"
 """The start method of worker processes. On other systems, system libraries may not survive a fork."""
 
 ALLOCATION = {"MALLOC_MMAP_THRESHOLD_": 32 << 20, "MALLOC_TRIM_THRESHOLD_": 64 << 20}
-"""The limits that glibc's allocator itself reaches in a process with arrays of megabytes. Dask sets the second so low
+"""The limits to which glibc's allocator adapts in a process with arrays of megabytes. Dask sets the second so low
 that workers return the pages of every array and fault them in again, which costs a fifth of their time. Setting either
 of them ends the adaptation."""
 
@@ -148,11 +148,11 @@ def signals_put_off() -> Iterator[None]:
 
     A terminal sends Ctrl-C and its own end (SIGHUP) to every process of its group. Workers never get them: processes
     and threads that start here inherit that the two are blocked, and so does a worker that one of these threads starts
-    later. The client ends its workers itself. SIGTERM is not blocked but kept: Python ends workers by it.
+    later. The client ends its workers itself. SIGTERM is not blocked but delayed: Python ends workers by it.
     """
     to_group = {signal.SIGINT, signal.SIGHUP}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, to_group)
-    resource_tracker.ensure_running()  # which unblocks Ctrl-C when it is done
+    resource_tracker.ensure_running()  # it unblocks Ctrl-C at its end
     signal.pthread_sigmask(signal.SIG_BLOCK, to_group)
     caught: list[int] = []
     in_main_thread = threading.current_thread() is threading.main_thread()

@@ -3,10 +3,10 @@
 `--cluster` names an address, a scheduler's file, or a file of `conf/cluster`. A cluster file is TOML with `kind` and
 the keys of that kind:
 
-- `kind = "local"`: worker processes of this machine; `workers` (default: the cores there are), `threads` of each
-  (default 1), `memory` of each ("auto": an equal share of the machine's, or such as "4 GiB").
+- `kind = "local"`: worker processes of this machine; `workers` (default: the number of cores), `threads` of each
+  (default 1), `memory` of each ("auto": an equal share of the machine's, or a size such as "4 GiB").
 - `kind = "address"`: a running scheduler at `address`, such as "tcp://scheduler:8786".
-- `kind = "scheduler_file"`: the same, its address taken from the `path` that the scheduler writes.
+- `kind = "scheduler_file"`: the same, with the address in the file `path` that the scheduler writes.
 - `kind = "kubernetes"`: the same, behind the Service `service` (default "swsdask-scheduler") of `namespace` at `port`.
 - `kind = "slurm"`: workers in jobs of SLURM that this process submits, see `swsdask.execution.slurm`.
 
@@ -19,7 +19,8 @@ Every kind has `timeout_s` (default 60): the time to wait for the scheduler and 
 are lost, paused or stopped.
 
 Kernels are compiled once and kept on disk. Local workers find everything compiled. If workers run elsewhere, call
-`swsdask warm-up` once when their image or environment is made: they read what it compiled, even if they cannot write.
+`swsdask warm-up` once when their image or environment is made: they read the compiled kernels, even if they cannot
+write.
 """
 
 from __future__ import annotations
@@ -76,11 +77,11 @@ def open_executor(
     The name is "serial", "threads", "processes", "auto", a scheduler's address or file, or a file of conf/cluster.
     "auto" is serial if there is little to do (`total_rows` below `SMALL`, or None: unknown), if there is one core, or
     if one worker is requested. Otherwise it is threads on all cores, which start at once and share what they read, or
-    twice as many for `distant` data, where reading is mostly waiting. If more than one worker is requested, or for many
+    twice as many for `distant` data, where reading mostly waits. If more than one worker is requested, or for many
     systems of an archive (`for_systems`), it is worker processes. Dask is imported only if needed. `progress` receives
     what is waited for.
 
-    Raises `SettingsError` if the name means nothing, `ClusterError` if workers cannot be started or reached.
+    Raises `SettingsError` if the name is unknown, `ClusterError` if workers cannot be started or reached.
     """
     name = settings.executor
     workers = settings.workers or cores()

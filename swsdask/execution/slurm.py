@@ -45,7 +45,7 @@ from swsdask.execution.fork_server import ALLOCATION, signals_put_off
 from swsdask.model.errors import ClusterError, SettingsError
 
 _UNHURRIED = {"distributed.scheduler.allowed-failures": 10}
-"""A task may lose many workers before it fails: a job that is killed does not mean that its task is at fault."""
+"""A task may lose many workers before it fails: if a job is killed, its task need not be the cause."""
 
 
 class SlurmJobs(Workers):

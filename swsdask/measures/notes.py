@@ -38,8 +38,8 @@ def interpretation(reference: Reference, settings: EvaluationSettings, *, costs:
     return (
         *_costs(whole, point, settings),
         f"Beta = {point.beta:.6g}; effective prior P_tar = {point.effective_prior:.6g} (Eq. 23); Bayes threshold "
-        f"-logit(P_tar) = {point.bayes_threshold:.6g} (Eq. 31): where scores are log-likelihood ratios, accepting what "
-        "lies above it costs least.",
+        f"-logit(P_tar) = {point.bayes_threshold:.6g} (Eq. 31): where scores are log-likelihood ratios, accepting "
+        "scores above it costs least.",
         *_left_out(reference, settings),
         *_undefined(reference, whole),
     )
@@ -90,7 +90,7 @@ def _duplicates(scored: Scored) -> Iterator[Note]:
     trial = scored.settings.trials
     what, which = {
         "ignore": ("Rankings leave out", "near occurrences that others are mapped to."),
-        "first": ("Rankings leave out", f"behind the first one of a {trial} in the run's files."),
+        "first": ("Rankings leave out", f"after the first one of a {trial} in the run's files."),
         "false-positive": ("Rankings count as false alarms", f"beside the best one of a {trial}."),
     }[str(scored.reference.ranking.duplicates)]
     yield Note.of_count(f"{what} ", scored[EventHits].further, "detections", f" {which}")
@@ -136,8 +136,8 @@ def _imputed(scored: Scored) -> Iterator[Note]:
     if Entropy in scored and n_imputed and trials.score > lowest:
         yield Note(
             f"The imputed score, {trials.score:.6g}, lies above the run's lowest, {given_score(lowest):.6g}: "
-            f"{counted(n_imputed, 'trials')} not given rank above some that are.",
-            "The imputed score lies above the run's lowest: {} trials not given rank above some that are.",
+            f"{counted(n_imputed, 'trials')} without a score rank above some with a score.",
+            "The imputed score lies above the run's lowest: {} trials without a score rank above some with a score.",
             n_imputed,
         )
 
@@ -197,9 +197,9 @@ def _left_out(reference: Reference, settings: EvaluationSettings) -> Iterator[st
         elif settings.average_precision.no_relevant == "exclude":
             yield f"Left out of all averages: {who}."
         elif settings.average_precision.no_relevant == "zero-if-retrieved":
-            yield f"Averages of rankings alone count those that have trials of {who}, by average_precision.no_relevant."
+            yield f"Only averages of rankings count {who}, and only if retrieved, by average_precision.no_relevant."
         else:
-            yield f"Averages of rankings alone count {who}, by average_precision.no_relevant."
+            yield f"Only averages of rankings count {who}, by average_precision.no_relevant."
     if reference.n_unevaluated:
         yield f"Not counted: {counted(reference.n_unevaluated, 'occurrences')} outside the evaluated excerpts."
 
@@ -211,7 +211,7 @@ def _undefined(reference: Reference, whole: Population) -> Iterator[str]:
     if full:
         yield (
             f"Left out of the average P_fa: {counted(len(full), 'queries')} without non-target trials, and so without "
-            f"P_fa ({listed(full)}). What is spoken there counts in C_nxe of all queries."
+            f"P_fa ({listed(full)}). Their targets count in C_nxe of all queries."
         )
     silent = [
         reference.query_ids[q] for q in np.flatnonzero(whole.queries & (onset_counts(reference).sum(axis=1) == 0))

@@ -155,7 +155,7 @@ def read_comparison(content: bytes, intervals: pa.Table, differences: pa.Table) 
 
 
 LEVELS = ((0.001, 70), (0.01, 50), (0.05, 32), (0.1, 14))
-"""The strength of the colour of a difference, in percent, for p below a number."""
+"""Limits of p, and the strength of the colour of a difference below each limit, in percent."""
 
 MOST_SYSTEMS = 40
 """The maximum number of systems in a matrix."""

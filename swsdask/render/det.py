@@ -77,7 +77,7 @@ class Axis:
         return Axis(self.ticks[first : last + 1], self.low, self.high)
 
     def cells(self, p: F64, n: int) -> I64:
-        """The index of the part of the axis, one of `n`, with each probability: 0 below the axis, n + 1 above it."""
+        """The part of the axis with each probability, from 1 to `n`; 0 below the axis, n + 1 above it."""
         edges = np.linspace(_probit(self.ticks[0]), _probit(self.ticks[-1]), n + 1)
         return np.searchsorted([_normal(edge) for edge in edges.tolist()], p, "right")
 
@@ -190,9 +190,9 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, object]]
 
 
 def _frames(points: Mapping[str, pa.Table], found: Board, kind: str) -> dict[str, Frame]:
-    """The frames of one kind of curve by title, the same for all conditions, so that these compare.
+    """The frames of one kind of curve by title, the same for all conditions, so that these can be compared.
 
-    The first frame fits the curves; of DET curves NIST's, wide enough for every operating point, is the second.
+    The first frame fits the curves. DET curves also have NIST's frame, extended to every operating point.
     """
     marks = [
         mark

@@ -1,35 +1,36 @@
-"""Our numbers as the reports that KWSEval writes, so that scripts that read them still work.
+"""Results as the reports of KWSEval, so that scripts that read these still work.
 
 SYSTEM.sum.txt and .csv have one row over all queries (its -o), SYSTEM.bsum.txt and .csv a row for each query, in the
 order of their ids (-b). Of a result with an alignment, SYSTEM.alignment.csv has a row for each trial and each missed
-target (-c, `render.stdeval_output`), SYSTEM.det.dat the points of the error tradeoff (-d, `render.kwseval_output`), and
+target (-c, `render.stdeval_output`), SYSTEM.det.dat the points of the error tradeoff (-d, see below), and
 SYSTEM.cond.sum and .cond.bsum the conditions that the tool has: types of source (-O -B -Y), attributes of queries (-q)
 and patterns of their ids (-T).
 
 OTWV, STWV and MAP have columns where these measures were requested (--zGlobalMeasures Optimum, Supremum, MAP and
 MAPpct). The numbers are KWSEval's under `compat = "kwseval"`.
 
-QUIRK: a query is listed in a condition where the system has a trial of it, and one without any trial in all
-conditions of patterns and sources. QUIRK: with -inc the tool's Optimum columns depend on the order of a hash, see
-`measures.twv`; without it they do where a query has a target in every segment (-g). QUIRK: such a query, which has
-no P_fa, has 0 there of its decisions, and no supremum. QUIRK: its title of the system is always NA.
+QUIRK: a query is listed in a condition if the system has a trial of it there; a query without any trial is listed in
+all conditions of patterns and sources. QUIRK: with -inc the tool's Optimum columns depend on the order of a hash, see
+`measures.twv`; without it they do so if a query has a target in every segment (-g). QUIRK: such a query has no P_fa,
+but 0 is printed for its decisions, and no supremum. QUIRK: the title of the system is always NA.
 
 The points of the error tradeoff (-d)
 -------------------------------------
 The file ROOTdets/sum.Occurrence.dat.1. A line for every distinct score of the queries that are averaged, ascending: the
-score; the normal deviates of P_miss and P_fa; P_miss, P_fa and TWV where what scores at least so much is accepted,
+score; the normal deviates of P_miss and P_fa; P_miss, P_fa and TWV if detections with at least this score are accepted,
 averaged over queries; then the normal deviates of P_miss and P_fa two standard errors below and above; then P_miss and
 P_fa, and TWV, two standard errors below and above. With one query there are no standard errors.
 
 P_miss is averaged over the queries with targets (-inc counts the others too), P_fa over those with a non-target (-g
-may have queries without), and TWV has no standard errors where these are not all. If no query counts there are no
+may have queries without). TWV has no standard errors unless every query has both. If no query counts there are no
 lines.
 
-Sums go over queries in the order of their ids, the tool's in that of a hash, which the version of Perl gives: with more
-than two queries the last of 15 digits may differ, as may the order of the parameters in the heading. Scores have as
-many decimals as the longest, see `render.stdeval_output`. QUIRK: a standard error is the sample standard deviation over
-sqrt(n), where the heading says sqrt(n-1); n is the number of all queries, with -inc too. QUIRK: normal deviates are
-those of a rational approximation (Beasley and Springer 1977, algorithm AS 111), 0 and 1 taken as 2.2204e-16 from there.
+Sums are over queries in the order of their ids. The tool uses the order of a hash, which depends on the version of
+Perl: with more than two queries the last of 15 digits may differ, as may the order of parameters in the heading. Scores
+have as many decimals as the longest, see `render.stdeval_output`. QUIRK: a standard error is the sample standard
+deviation over sqrt(n), where the heading says sqrt(n-1); n is the number of all queries, with -inc too. QUIRK: normal
+deviates are from a rational approximation (Beasley and Springer 1977, algorithm AS 111), with 0 and 1 moved inwards by
+2.2204e-16.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def kwseval_det(
 ) -> Iterator[str]:
     """The lines of one system.
 
-    `targets` has the number of targets of every query that averages count, `trials` is the number of trials of each,
-    `parameters` are the heading's, of trials and of the metric.
+    `targets` has the number of targets of every query that averages count, `trials` is the number of trials of each.
+    `parameters` are those of trials and of the metric, for the heading.
     """
     of_trials, of_metric = parameters
     yield "# DET Graph made by DETCurve\n"
@@ -106,14 +107,14 @@ def kwseval_det(
 
 @dataclass(frozen=True, eq=False)
 class _Averaged:
-    """The mean over some queries, NaN of none, and two standard errors, NaN of one: float64 [n_scores]."""
+    """The mean over some queries, NaN for none, and two standard errors, NaN for one: float64 [n_scores]."""
 
     mean: F64
     errors: F64
 
     @classmethod
     def of(cls, values: F64, n_queries: int) -> _Averaged:
-        """Average [n_scores, queries]; the errors are those of `n_queries`, by sums of squares as the tool has it."""
+        """Average [n_scores, queries]; the errors are those of `n_queries`, by sums of squares as in the tool."""
         count, total = values.shape[1], _sums(values)
         undefined = np.full_like(total, np.nan)
         if count < 2:
@@ -138,8 +139,8 @@ def _lines(
 ) -> Iterator[str]:
     """The line of each score, from P_miss, P_fa and TWV of the queries.
 
-    QUIRK: P_miss of no query has the deviate of 0; its deviate above is that of the mean where it has no standard
-    errors, and none where P_fa has none.
+    QUIRK: without queries, P_miss has the deviate of 0. Its upper deviate is that of the mean if it has no standard
+    errors, and is not defined if P_fa has none.
     """
     value = 1 - (miss.mean + beta * false_alarm.mean)
     low, high = zip(miss.ends, false_alarm.ends, strict=True)
@@ -187,26 +188,26 @@ ON_REQUEST: dict[str, tuple[str, ...]] = {
     "stwv": ("stwv_p_miss", "stwv"),
     "map": ("map", "ap"),
 }
-"""Measures that have columns of their own, and what these columns hold."""
+"""Measures that have columns of their own, and the measures in these columns."""
 
 _BESTS = {"otwv": "Optimum TWV", "stwv": "Supremum TWV"}
 """The best values with a threshold for each query, and with one above all false alarms of each."""
 
 _SUPREMUM_THRESHOLD = 0.5
-"""QUIRK: what the tool writes as the threshold of a query's supremum."""
+"""QUIRK: the tool writes this as the threshold of a query's supremum."""
 
 Numbers = Mapping[str, float]
 
 _NOWHERE = dict.fromkeys(("n_target", "n_hit", "n_correct_nondetection", "n_false_alarm", "n_miss", "p_fa", "ap"), 0.0)
-"""Of a query without targets and detections, which counts under -inc."""
+"""The numbers of a query without targets and detections, which counts under -inc."""
 
 
 @dataclass(frozen=True)
 class ReportPart:
     """A row of the summary and columns of the block summary: all, or a condition.
 
-    `places` are its documents and channels, `queries` its queries; None: all. Queries without any trial of a system are
-    listed if they are the part's, or if it `adopts` all such.
+    `places` are its documents and channels, `queries` its queries; None: all. A query without any trial of a system is
+    listed if it is one of `queries`, or if the part `adopts` all such queries.
     """
 
     title: str
@@ -232,9 +233,9 @@ class Group:
 class KwsevalContext:
     """The facts of the evaluation that reports have beside the numbers.
 
-    `whole` is all of it, `parts` are the conditions that have reports, by title. `segments` says whether trials are
-    segments, `all_queries` whether queries without targets count (-inc). `language` is the query list's, `texts` has
-    what was searched by the ids of queries. `listed` are the queries of systems whose reports have only some (-j).
+    `whole` is all of the evaluation, `parts` are the conditions that have reports. `segments` says whether trials are
+    segments, `all_queries` whether queries without targets count (-inc). `language` is that of the query list, `texts`
+    has the searched text by query id. `listed` has the queries of the systems whose reports have only some (-j).
     """
 
     whole: ReportPart
@@ -314,7 +315,7 @@ def _listed(alignment: pa.Table, evaluated: KwsevalContext) -> dict[str, list[st
 def kwseval_reports(
     evaluated: KwsevalContext, groups: Sequence[Group], *, whole: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """The endings of the files' names, and what they hold, of one system: of all (`whole`), or of conditions."""
+    """Yield the ending of the name and the text of each file of one system: of all (`whole`), or of conditions."""
     heading = _heading(evaluated, groups).text(named=False) + "\n\n"
     summary, blocks = _summary(evaluated, groups), _blocks(evaluated, groups, whole=whole)
     yield "sum.txt", heading + summary.text(named=False)
@@ -324,7 +325,7 @@ def kwseval_reports(
 
 
 def _differing(evaluated: KwsevalContext, groups: Sequence[Group]) -> dict[str, list[str]]:
-    """The parameters that have other values in other groups, with the value of each."""
+    """The parameters that differ between groups, with the value of each group."""
     seconds, trials = (
         [f"{group.part.seconds:.15g}" for group in groups],
         [f"{group.part.n_trials}" for group in groups],
@@ -405,7 +406,7 @@ def _summary(evaluated: KwsevalContext, groups: Sequence[Group]) -> TextTable:
 
 
 def _blocks(evaluated: KwsevalContext, groups: Sequence[Group], *, whole: bool) -> TextTable:
-    """The block summary, which has measures on request of the `whole` only."""
+    """The block summary. It has the measures on request only for the `whole`."""
     table = TextTable()
 
     def put(row: Name, heading: str, cells: Mapping[str, str]) -> None:
@@ -471,7 +472,7 @@ def _rates(numbers: Numbers, measure: str) -> dict[str, str]:
 
 
 def _best(overall: Numbers, cells: dict[str, str]) -> dict[str, str]:
-    """The cells of an optimum or supremum, which nothing has where no query that averages count is detected."""
+    """The cells of an optimum or supremum; NA if no query that averages count is detected."""
     return cells if overall["n_detections"] else dict.fromkeys(cells, "NA")
 
 

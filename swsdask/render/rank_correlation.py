@@ -22,16 +22,16 @@ from swsdask.render.environment import environment, style
 from swsdask.render.pages import mark
 
 WIDTH, HEIGHT, LETTER = 42, 30, 7.2
-"""The size of a box of the matrix, and roughly that of a letter of its labels."""
+"""The size of a box of the matrix, and the approximate width of a letter of its labels."""
 
 STRONGEST = 46
 """The opacity of a box with tau = 1 or -1, in percent: its number stays readable."""
 
 DIGIT, DIGITS = 11, 24
-"""The size of the number in a disc, and the maximum of all its digits together: three of the full size are too wide."""
+"""The size of the number in a disc, and the maximum of size times digits: three digits of full size are too wide."""
 
 DISCS = 2
-"""The number of winners that a box of the diagonal shows; beyond it they are counted."""
+"""The maximum number of winners that a box of the diagonal shows; more are only counted."""
 
 NAMED = 4
 """The number of winners that are named; others are counted."""
@@ -114,7 +114,7 @@ def notes(found: RankCorrelation) -> list[str]:
 
 
 def _summary(found: RankCorrelation) -> str:
-    """The summary in one sentence. Of a measure that is the same for all systems none is the winner."""
+    """The summary in one sentence. A measure that is equal for all systems has no winner."""
     n = counted(len(found.measures), "measures")
     always = set(found.systems).intersection(*found.winners)
     if always:

@@ -48,9 +48,9 @@ Position = TypeVar("Position", float, F64)
 
 
 def plots(curves: Mapping[str, F64], prior_log_odds: float) -> list[dict[str, object]]:
-    """The plots, each with its curves as the data of SVG paths; those of a cost need its curve "default".
+    """The plots, with curves as the data of SVG paths. A cost without the curve "default" has no plots.
 
-    A curve is its points, as rows of (prior log-odds, cost) by ascending x, clipped at the top of the frame.
+    `curves` has rows of (prior log-odds, cost) by ascending x; they are clipped at the top of the frame.
     """
     drawn = []
     for cost, title in TITLES.items():
@@ -183,7 +183,7 @@ def _table_and_pictures(
     pictures: Sequence[Mapping[str, object]],
     n_drawn: int,
 ) -> dict[str, object]:
-    """The numbers of systems in a condition, and their pictures, of which the first are shown at once."""
+    """The numbers of systems in a condition, and their pictures, the first of which are open."""
     return {
         "columns": [{"heading": _heading(measure), "title": describe(measure).title} for measure in columns],
         "rows": [
@@ -287,7 +287,7 @@ def _precision_recall(points: pa.Table) -> dict[str, object] | None:
 
 
 def _path(recall: F64, precision: F64) -> str:
-    """A line through points. Of those that follow each other within half a unit of the picture the first is drawn."""
+    """A line through points. Of consecutive points within half a unit of the picture, only the first is drawn."""
     places = np.stack([_x(recall), _y(precision)])
     moved = np.any(np.diff(np.rint(2.0 * places)) != 0.0, axis=0)
     return path(*places[:, np.append(True, moved)])

@@ -1,4 +1,4 @@
-"""Our numbers as the lines and files of three tools whose output is short: trec_eval, MediaEval's tool and ZRC's."""
+"""Results as the lines and files of three tools with short output: trec_eval, MediaEval's tool and ZRC's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swsdask.model.results import Result
 from swsdask.model.tables import as_json
 
 TREC_NEEDED = ("map_n_averaged", "n_retrieved")
-"""The measures that the lines need: how many topics there are, and which have rows."""
+"""The measures that the lines need: the number of topics, and which topics have rows."""
 
 _RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
@@ -27,7 +27,7 @@ TREC_OFFICIAL = (
     *("bpref", "reciprocal_rank", *(f"precision_at_recall@{tenths / 10}" for tenths in range(11))),
     *(f"precision_at_rank@{rank}" for rank in _RANKS),
 )
-"""The measures that the tool prints where none are requested."""
+"""The measures that the tool prints if none are requested."""
 
 _ORDER = (
     *("map_n_averaged", "n_retrieved", "n_relevant", "n_relevant_retrieved", "map", "gm_map", "r_precision", "bpref"),
@@ -46,7 +46,7 @@ _WITH_DECIMALS = ("precision_at_recall@", "precision_at_relevant@")
 def write_trec_output(result: Result, directory: Path) -> list[Path]:
     """Write directory/SYSTEM.trec_eval.txt for every system; return these paths.
 
-    Of a topic without rows that counts in averages, trec_eval 10 has lines and 9 has none.
+    For a topic without rows that counts in averages, trec_eval 10 prints lines and trec_eval 9 does not.
 
     Raises `SettingsError` if the result lacks the measures of `TREC_NEEDED`, or AP if it has MAP.
     """
@@ -143,7 +143,7 @@ class Loaded:
 
 
 def write_mediaeval_output(result: Result, loaded: Loaded, directory: Path) -> list[Path]:
-    """Write `score.out`, or for several systems one SYSTEM.score.out each, into a directory; their paths.
+    """Write `score.out`, or for several systems one SYSTEM.score.out each, into a directory; return the paths.
 
     The result must have `MEDIAEVAL_MEASURES`, or `MEDIAEVAL_TOOL_MEASURES`.
     """

@@ -1,7 +1,7 @@
-"""Our numbers as the reports that STDEval writes, so that scripts that read them still work; and tables of F4DE.
+"""Results as the reports of STDEval, so that scripts that read these still work; and tables of F4DE.
 
-SYSTEM.occ.txt is the occurrence report (-A -o, with the summary of -d): a row for each term in the order of their ids,
-totals, means and maxima, of each type of source and of all. SYSTEM.ali.csv is its CSV report (-C). The numbers are
+SYSTEM.occ.txt is the occurrence report (-A -o, with the summary of -d): a row for each term in the order of ids, then
+totals, means and maxima, for each type of source and for all. SYSTEM.ali.csv is its CSV report (-C). The numbers are
 STDEval's under `compat = "stdeval"`.
 
 QUIRK: a term without occurrences has no rates, but its false alarms are listed and totalled. Without any occurrence
@@ -9,13 +9,13 @@ the mean time of a search is -1000.
 
 F4DE's two scorers, KWSEval and STDEval, print tables as text in columns with nested headings, and as CSV. A column is
 named by its headings from the outermost inwards, a row likewise. A column is four characters wider than its widest
-entry; a heading that is wider than its columns widens them evenly, the last one by the rest. Entries are right,
-headings centred, names of rows left. A name of a row is printed where it or an outer one is new.
+entry; a heading that is wider than its columns widens them evenly, the last one by the remainder. Entries are
+right-aligned, headings centred, row names left-aligned. A row name is printed if it or an outer name is new.
 
-Both write the alignment as CSV files. A row is a trial with the occurrence that it is mapped to, or one of both alone.
-Rows come in our order, that of queries in the list: the tools' is that of a hash. Where a tool prints the text of an
-input file, the alignment may have it in columns of its own (`formats.runs.read`); else a number has as many decimals as
-the longest of its column, at most `MOST_DECIMALS`: the text itself wherever a program wrote all of them alike.
+Both write the alignment as CSV files. A row is a trial and the occurrence that it is mapped to, or only one of them.
+Rows are in the order of the query list; the tools use the order of a hash. Where a tool prints the text of an input
+file, the alignment may have this text in extra columns (`formats.runs.read`). Otherwise a number has as many decimals
+as the longest of its column, at most `MOST_DECIMALS`: this is the text if a program wrote all of them alike.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Numbers = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Block:
-    """A type of source, or all: its numbers over all queries and of each, its trials and seconds of speech."""
+    """A type of source, or all: its numbers over all queries and for each, its trials and seconds of speech."""
 
     title: str
     overall: Numbers
@@ -73,10 +73,10 @@ class Block:
 class StdevalContext:
     """The facts of the evaluation that reports have beside the numbers.
 
-    `conditions` has the name of a condition by the title of its block, `trials` and `seconds` likewise; `texts` what
-    was searched by the ids of queries, `types` the type of source by document and channel, `times` the seconds that
-    each system searched for each query. `decided` has the highest score of a NO and the lowest of a YES of the systems
-    whose list has more detections than the alignment.
+    `conditions`, `trials` and `seconds` have the name of the condition, the number of trials and the seconds of each
+    block by its title. `texts` has the searched text by query id, `types` the type of source by document and channel,
+    `times` the seconds that each system searched for each query. `decided` has the highest score of a NO and the lowest
+    of a YES for the systems whose list has more detections than the alignment.
     """
 
     c_fa: float
@@ -209,7 +209,7 @@ def _false_alarms(alignment: pa.Table, types: Mapping[tuple[str, int], str]) -> 
 
 
 def _term_titles(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Ids in order, each with the title of its row: id and text, right in 35 characters, long texts cut."""
+    """Ids in order, each with the title of its row: id and text, right-aligned in 35 characters; long texts are cut."""
     longest = max(len("COEFF"), *map(len, texts))
     room = 34 - longest
     for query in sorted(texts):
@@ -238,7 +238,7 @@ def _miss_rate(own: Numbers) -> float:
 
 
 def _mean(numbers: Iterable[float]) -> float:
-    """Return the mean of numbers of terms that are defined. QUIRK: the tool adds them up one by one."""
+    """Return the mean of the defined numbers of terms. QUIRK: the tool adds them one by one."""
     defined = [number for number in numbers if not math.isnan(number)]
     return reduce(add, defined, 0.0) / (len(defined) or math.nan)
 
@@ -333,7 +333,7 @@ class TextTable:
         return "\n".join(lines) + "\n"
 
     def csv(self, *, named: bool) -> str:
-        """The table as CSV: every cell in quotes, those that were not set empty."""
+        """The table as CSV: cells are in quotes, cells that were not set are empty."""
         lines: list[list[str | None]] = [
             [*(["MasterKey"] if named else []), *("|".join(column) for column in self.columns)]
         ]
@@ -356,7 +356,7 @@ def _quoted(cell: str | None) -> str:
 
 @dataclass(frozen=True)
 class _Headings:
-    """Headings side by side at one level, their widths, and what stands below them; none below the innermost."""
+    """Headings side by side at one level, their widths, and the headings below them; the innermost have none."""
 
     titles: Sequence[str]
     own: Sequence[int]
@@ -364,7 +364,7 @@ class _Headings:
 
     @classmethod
     def of(cls, columns: Sequence[Name], widest: dict[Name, int], level: int = 0, least: int = 0) -> _Headings:
-        """The headings of columns from a level on, at least so wide together, with the bars between them."""
+        """The headings of columns from a level on, `least` wide together at least, including the bars between them."""
         if level + 1 == len(columns[0]):
             titles = [column[level] for column in columns]
             own = [2 * _MARGIN + max(len(column[level]), widest[column]) for column in columns]
@@ -414,7 +414,7 @@ _COLUMNS = "language,file,channel,termid,term,ref_bt,ref_et,sys_bt,sys_et,sys_sc
 def kwseval_alignment(alignment: pa.Table, language: str, texts: Mapping[str, str]) -> Iterator[str]:
     """The lines of KWSEval's alignment.csv (-c) of one system, some at a time.
 
-    `language` is that of the query list; `texts` has what was searched by the ids of queries.
+    `language` is that of the query list; `texts` has the searched text by query id.
     """
     yield _COLUMNS
     for lines in _lines(alignment, language, texts, end_decimals=4):
@@ -426,7 +426,7 @@ def stdeval_alignment(
 ) -> Iterator[str]:
     """The lines of STDEval's CSV report (-C) of one system, some at a time; `types` are those of source.
 
-    QUIRK: what is mapped is CORR and what is not is FA, whatever was decided.
+    QUIRK: a mapped detection is CORR and any other is FA, whatever the decision.
     """
     yield f"type,{_COLUMNS}"
     for lines in _lines(alignment, language, texts, end_decimals=None):
@@ -445,7 +445,7 @@ def _label_of_stdeval(row: Mapping[str, object]) -> str:
 def _lines(
     alignment: pa.Table, language: str, texts: Mapping[str, str], end_decimals: int | None
 ) -> Iterator[list[tuple[Row, str]]]:
-    """Rows and what both tools print of them, some at a time."""
+    """Rows and the text that both tools print for them, some at a time."""
     places = {name: decimals(alignment[name]) for name in ("reference_start", "start", "score")}
     places |= {"reference_end": end_decimals, "end": None}
     numbers = ("reference_start", "reference_end", "start", "end", "score")

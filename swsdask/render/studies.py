@@ -1,4 +1,4 @@
-"""The two simulation studies, of intervals and tests and of GAP, as pages, tables in a terminal, and files."""
+"""The two simulation studies (of intervals and tests, and of GAP) as pages, tables in a terminal, and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swsdask.render.environment import environment, style
 
 _INTERVAL_WIDTH, _INTERVAL_ROW, _INTERVAL_LEFT, _INTERVAL_TOP = 760, 30, 280, 26
 _SCALES = {"interval": (0.85, 1.0, 0.05), "test": (0.0, 0.15, 0.05)}
-"""The ends of the scales of intervals and tests, and the distance of their ticks."""
+"""The ends of the scales of intervals and tests, and the distance between ticks."""
 
 _WORDS = {
     "bca interval": "BCa interval",
@@ -60,7 +60,7 @@ def interval_json(study: CoverageStudy, signature: str) -> str:
 
 
 def write_interval_study(study: CoverageStudy, directory: Location, signature: str) -> list[str]:
-    """Write `compare.html` and `compare.json`; their names. Equal studies give equal bytes.
+    """Write `compare.html` and `compare.json`; return their names. Equal studies give equal bytes.
 
     Raises `OSError` if the directory cannot be written.
     """
@@ -72,7 +72,10 @@ def write_interval_study(study: CoverageStudy, directory: Location, signature: s
 
 def interval_page(study: CoverageStudy, signature: str) -> str:
     """The study as one HTML file."""
-    kinds = {"interval": "Intervals that hold the true value", "test": "Tests that reject that equal systems are equal"}
+    kinds = {
+        "interval": "Intervals that hold the true value",
+        "test": "Tests that reject the equality of equal systems",
+    }
     return (
         environment()
         .get_template("interval_study.html.j2")
@@ -184,7 +187,7 @@ def print_gap_study(study: GapStudy) -> None:
 
 
 def write_gap_study(study: GapStudy, directory: Location, signature: str) -> list[str]:
-    """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`); their names.
+    """Write `gap.html`, `gap.json` (the table of functions) and `gap.parquet` (rows of `TAU`); return their names.
 
     Equal studies give equal bytes. Raises `OSError` if the directory cannot be written.
     """
@@ -271,7 +274,7 @@ _ENDS = ("median", "low", "high", "lowest", "highest")
 
 
 def _matrix(study: GapStudy) -> dict[str, object]:
-    """The second figure: the mean tau of every pair in grey, the darker the higher."""
+    """The second figure: the mean tau of every pair in grey; darker is higher."""
     tau = study.tau.mean(axis=0)
     least = float(tau.min())
 

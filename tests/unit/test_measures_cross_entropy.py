@@ -150,7 +150,7 @@ def test_a_query_in_every_document() -> None:
     target = (math.log2(1 + math.exp(-1.5)) + 4 * math.log2(1 + math.exp(-0.5))) / 5
     assert found[None, "cxe"] == pytest.approx((target + math.log2(1 + math.exp(0.5))) / 2, rel=1e-15)
     told = " ".join(interpretation(bare, settings()))
-    assert "1 query without non-target trials, and so without P_fa (q0). What is spoken there counts" in told
+    assert "1 query without non-target trials, and so without P_fa (q0). Their targets count" in told
     alone = scored(rows[:1], one_condition([4], 4))
     assert all(math.isnan(alone[None, name]) for name in ("cnxe", "cnxe_min", "cnxe_min_pav", "cnxe_query_pav"))
 
@@ -173,7 +173,9 @@ def test_more_false_alarms_than_there_is_time_for() -> None:
 
 
 def test_an_imputed_score_above_given_ones_is_told() -> None:
-    assert "lies above the run's lowest, -1.09861: 4 trials not given rank" in notes(ROWS, TWO_QUERIES, impute=0.5)
+    assert "lies above the run's lowest, -1.09861: 4 trials without a score rank" in notes(
+        ROWS, TWO_QUERIES, impute=0.5
+    )
     assert "lies above" not in notes(ROWS, TWO_QUERIES, impute=-3.0)
     assert "lies above" not in notes(ROWS, TWO_QUERIES)
     assert "lies above" not in notes([], TWO_QUERIES, impute=5.0)

@@ -106,7 +106,7 @@ def test_who_is_left_out() -> None:
     assert "Left out of all averages: 1 query without target trials (q1)." in notes
     assert "Left out of the average P_fa: 1 query without non-target trials, and so without P_fa (q3)." in notes
     notes = " ".join(interpretation(REFERENCE, settings(average_precision={"no_relevant": "zero-if-retrieved"})))
-    assert "Averages of rankings alone count those that have trials of 1 query without target trials (q1)" in notes
+    assert "Only averages of rankings count 1 query without target trials (q1), and only if retrieved" in notes
     notes = " ".join(interpretation(REFERENCE, settings(no_targets="false_alarms_only")))
     assert "Left out of the average P_miss: 1 query" in notes
     many = make_reference([[1]] + [[0]] * 30, {"all": ([True] + [False] * 30, [True], 9)})

@@ -1,17 +1,17 @@
 """The gold fragments: every n-gram of 3 to 20 phones inside one gap-free segment that occurs at least twice.
 
-P_all of the measures document of the Zero Resource challenge is the set of pairs of equal ones that do not overlap, in
-a fold: both inside one of its stretches each. No file of gold classes is read and no pair is enumerated. Cells are
-ranges of the first three phones, so equal n-grams lie in one cell; in it groups of equal n-grams are refined by their
-next phone, which compares labels themselves: there is no hash and nothing to collide.
+P_all of the measures document of the Zero Resource challenge is the set of pairs of equal n-grams of a fold that do not
+overlap. Each n-gram must lie inside one stretch of the fold. No file of gold classes is read and no pair is enumerated.
+A cell is a range of the first three phones, so equal n-grams are in one cell. In a cell, groups of equal n-grams are
+split by their next phone. This compares labels, not hashes, so there are no collisions.
 
-- document: two fragments overlap iff they share more than half of the shorter one's extent (of one file, of course).
+- document: two fragments of one file overlap iff they share more than half of the shorter one's extent.
 - tde2015: `near`: by more than 30 ms or more than half of either. QUIRK: whatever their files. The gold set is
   everything that occurs twice in the whole corpus: QUIRK: in a fold, a fragment without a partner there counts as
   covered (not in P_all).
 
-They are found in rows: fragments of a class and a fold with equal transcriptions, and windows of phones. For each first
-phone, `Windows` has the length that a window may have, and its fold.
+To match a system's strings, the fragments of a class and a fold with equal transcriptions make a row. For each phone,
+`Windows` has the maximum length of a window that starts there, and its fold.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from swsdask.model.discovery import NO_FOLD, Corpus, Discovered, Folds, Tokens
 from swsdask.model.trials import I16, I32, I64
 
 LONGEST: Final = 20
-"""Phones of the longest fragment that measures of matching know."""
+"""The maximum number of phones of a gold fragment."""
 
 LENGTHS: Final = range(SHORTEST, LONGEST + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """`room`, uint8 [n_phones]: how many phones there are from each on without a gap, 20 where there are more.
+    """`room`, uint8 [n_phones]: the number of phones from each one to the next gap, at most 20.
 
-    `fold`, int16 [n_fold_sets, n_phones]: the fold a stretch of which a phone is entirely inside, `NO_FOLD` if none;
-    `fold_room`, uint8 [n_fold_sets, n_phones]: how many of the phones of `room` are inside the same stretch.
+    `fold`, int16 [n_fold_sets, n_phones]: the fold that has a stretch around the whole phone, `NO_FOLD` if none;
+    `fold_room`, uint8 [n_fold_sets, n_phones]: the number of phones of `room` inside the same stretch.
     """
 
     room: U8
@@ -93,7 +93,7 @@ def _fold_of(stretch: I64, folds: Folds) -> I16:
 
 
 class EntryLayout(NamedTuple):
-    """Entries in rows, the class of each row, and for each place of the entries its key.
+    """Entries in rows, the class of each row, and the key of each place of the entries.
 
     `cluster` int64 [n_rows]; `key` int64 [n_places] is (fold set * most folds + fold) * n_phones + phone.
     """
@@ -107,8 +107,8 @@ class EntryLayout(NamedTuple):
 def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> EntryLayout:
     """The fragments of the classes low .. high - 1 that can be completed: in a fold, long enough, not alone.
 
-    A group is a class in a fold. Its rows come in the order of their first fragments, so what they are does not depend
-    on which other classes there are.
+    A group is a class in a fold. Its rows are in the order of their first fragments, so they do not depend on the other
+    classes.
     """
     members = completable(corpus, discovered, low, high)
     at, phone, room = _phones(corpus, discovered, members)
@@ -155,7 +155,7 @@ _WORK = 1 << 24
 
 
 class Trigrams(NamedTuple):
-    """A cell: the n-grams whose first three phones, as a number of three digits, are `low` or more, below `high`."""
+    """A cell: the n-grams whose first three phones, read as a number with three digits, are in low:high."""
 
     low: int
     high: int
@@ -173,9 +173,9 @@ class Ngrams(NamedTuple):
 class Gold:
     """The gold fragments, which systems are to find.
 
-    `types` and `fragments`, int64 [21]: how many there are of each length, folds apart. `flat` int64 [n_fold_sets,
-    most folds]: the fragments of P_all; `pairs`, alike: its ordered pairs (tde2015 only; 0 for document). `longest`
-    uint8 [n_fold_sets, n_phones]: the phones of the longest covering fragment that starts there, 0 where none does.
+    `types` and `fragments`, int64 [21]: their numbers for each length, regardless of folds. `flat` int64 [n_fold_sets,
+    most folds]: the fragments of P_all; `pairs`, of the same shape: its ordered pairs (tde2015 only; 0 for document).
+    `longest` uint8 [n_fold_sets, n_phones]: the phones of the longest covering fragment that starts there, 0 if none.
     """
 
     types: I64
@@ -194,7 +194,7 @@ class Gold:
 
     @classmethod
     def from_cell(cls, cell: Trigrams, corpus: Corpus) -> Self:
-        """The gold whose first three phones are the cell's."""
+        """The gold that begins with the trigrams of the cell."""
         where = windows(corpus)
         types, fragments = np.zeros(LONGEST + 1, np.int64), np.zeros(LONGEST + 1, np.int64)
         flat, pairs = np.zeros((2, len(corpus.folds), most_folds(corpus)), np.int64)

@@ -1,9 +1,9 @@
-"""Pairs of fragments of one class, as products of sets of fragments, and counted. Pairs are never listed.
+"""Pairs of fragments of one class, as products of sets of fragments, and their counts. Pairs are never listed.
 
-All pairs of a class are one product. If fragments are in several classes, pairs that several classes have in common
-are products too, which are subtracted: fragments that are in the same classes make a group, and a pair of groups in k
-classes is subtracted k - 1 times, so that every pair counts once, as in a set. Overlapping pairs are found by a sweep
-over time. Of a set of pairs the fragments and the pairs by the type of the later fragment are counted.
+All pairs of a class are one product. Pairs that several classes have are products too, which are subtracted: fragments
+of the same classes make a group, and a pair of groups that share k classes is subtracted k - 1 times. So every pair
+counts once, as in a set. Overlapping pairs are found by a sweep over time. For a set of pairs, its fragments are
+counted, and its pairs by the type of the later fragment.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _AT_ONCE = 1 << 18
 class Products:
     """Products of sides, which are sets of fragments; all int64.
 
-    Side s has the rows bounds[s]:bounds[s + 1] of `fragment` (rows of `Discovered`), ascending but in tiles of NED.
-    Product k is the pairs of a fragment of side left[k] with one of another side right[k], or of any two of one side;
-    each counts weight[k] times.
+    Side s has the rows bounds[s]:bounds[s + 1] of `fragment` (rows of `Discovered`), ascending except in tiles of NED.
+    Product k has the pairs of a fragment of side left[k] and one of side right[k], or, if left[k] == right[k], the
+    pairs of any two fragments of that side. Each pair counts weight[k] times.
     """
 
     fragment: I64
@@ -86,9 +86,9 @@ def ranges(begins: I64, sizes: I64) -> I64:
 
 
 def slots_of(fragment: I64, corpus: Corpus, discovered: Discovered) -> I64:
-    """The folds of fragments, those of all sets numbered through: fold set * most folds + fold.
+    """The slots of fragments. A slot numbers the folds of all sets: fold set * most folds + fold.
 
-    int64 [n_fold_sets, n], `NO_FOLD` where no fold of a set counts a fragment.
+    int64 [n_fold_sets, n], `NO_FOLD` if a fragment is in no fold of a set.
     """
     fold = np.take(discovered.fold, fragment, axis=1).astype(np.int64)
     first = np.arange(len(corpus.folds)) * most_folds(corpus)
@@ -96,7 +96,7 @@ def slots_of(fragment: I64, corpus: Corpus, discovered: Discovered) -> I64:
 
 
 def members(discovered: Discovered, *, repeats: bool) -> tuple[I64, I64]:
-    """The class and the fragment of the members that a fold counts, in order; with `repeats` duplicates too."""
+    """The class and the fragment of the members that are in a fold, in order; duplicates only with `repeats`."""
     cluster, fragment = discovered.member_cluster, discovered.member_fragment
     counted = (discovered.fold != NO_FOLD).any(axis=0)[fragment]
     if not repeats:
@@ -105,7 +105,7 @@ def members(discovered: Discovered, *, repeats: bool) -> tuple[I64, I64]:
 
 
 def pairs_within(kind: I64, fragment: I64) -> Products:
-    """The pairs of fragments of one kind (a class, a type), which the rows are sorted by."""
+    """The pairs of fragments of one kind (a class, a type). Rows are sorted by kind."""
     begins = np.flatnonzero(np.diff(kind, prepend=-1))
     sizes = np.diff(begins, append=len(kind))
     several = sizes > 1
@@ -121,7 +121,7 @@ def pairs_of_classes(discovered: Discovered) -> Products:
 
 
 def members_twice(discovered: Discovered) -> Products:
-    """The fragments that a class has several times, each a side; no products but of each with itself."""
+    """The fragments that a class has several times: each is a side, with one product, that with itself."""
     cluster, fragment = members(discovered, repeats=True)
     again = (cluster[1:] == cluster[:-1]) & (fragment[1:] == fragment[:-1])
     twice = np.unique(fragment[1:][again])
@@ -130,7 +130,7 @@ def members_twice(discovered: Discovered) -> Products:
 
 
 def _repeated_pairs(cluster: I64, fragment: I64) -> Products:
-    """The pairs that several classes have, as often as they are there too often, with negative weights."""
+    """The pairs that k > 1 classes have, with the weight 1 - k."""
     shared = np.bincount(fragment)[fragment] > 1 if len(fragment) else np.zeros(0, np.bool_)
     order = np.argsort(fragment[shared], kind="stable")
     cluster, fragment = cluster[shared][order], fragment[shared][order]
@@ -184,7 +184,7 @@ def of_one_type(products: Products, discovered: Discovered) -> Products:
 
 
 def batches(products: Products, cost: I64, work: int) -> Iterator[Products]:
-    """The products in parts that cost about `work` each, at least one part; `cost` int64 is that of every product."""
+    """The products in parts that cost about `work` each, at least one part; `cost` is int64 [n_products]."""
     before = np.cumsum(cost) - cost
     cuts = np.flatnonzero(np.diff(before // work, prepend=-1)).tolist() or [0]
     for low, high in zip(cuts, [*cuts[1:], len(cost)], strict=True):
@@ -213,8 +213,8 @@ def overlapping_rows(products: Products, rule: int, discovered: Discovered) -> I
 class CountedPairs:
     """A set of pairs: int64 columns, keys ascending and distinct.
 
-    `flat` are its fragments, group * n_fragments + fragment, a group being slot * n_types + type (slot: see
-    `slots_of`); `group` are those of the later fragments of pairs, `pairs` how many there are of each, never 0.
+    `flat` has its fragments as group * n_fragments + fragment, where a group is slot * n_types + type (slot: see
+    `slots_of`); `group` has the groups of the later fragments of pairs, `pairs` the number of pairs of each, never 0.
     """
 
     flat: I64
@@ -233,14 +233,14 @@ class CountedPairs:
         return cls(elements[np.diff(elements, prepend=-1) != 0], groups[begins][summed != 0], summed[summed != 0])
 
     def merge(self, other: Self) -> Self:
-        """Return the union; a third part (`Products.weight`) takes away what is in both."""
+        """Return the union. Pairs in both count twice; another part subtracts them by its negative weights."""
         return self.of([self.flat, other.flat], [self.group, other.group], [self.pairs, other.pairs])
 
 
 class Keys(NamedTuple):
     """The identities of fragments: int64, `slot` [n_fold_sets, n_fragments] (see `slots_of`), `type` and `identity`.
 
-    Two fragments that are both `silent`, bool, are no pair.
+    Two fragments that are both `silent` (bool) are not a pair.
     """
 
     slot: I64
@@ -264,7 +264,7 @@ class Keys(NamedTuple):
 
 @lru_cache(maxsize=1)
 def keys_of(corpus: Corpus, discovered: Discovered) -> Keys:
-    """Identify fragments by themselves. QUIRK of tdev2: by the onsets, offsets and labels of their phones alone."""
+    """Identify fragments by their rows. QUIRK of tdev2: only by the onsets, offsets and labels of their phones."""
     identity = np.arange(len(discovered))
     if corpus.definition == "tdev2":
         identity = number_sequences(discovered.first, discovered.last, _timed_labels(corpus))[0].astype(np.int64)
@@ -304,17 +304,17 @@ def in_several(discovered: Discovered, keys: Keys) -> Keys:
 
 
 def counted_alone(fragment: I64, keys: Keys) -> CountedPairs:
-    """The pairs of fragments, which are distinct, with themselves."""
+    """The pairs of distinct fragments with themselves."""
     fold_set, row = np.nonzero(keys.slot[:, fragment] != NO_FOLD)
     slot, fragment = keys.slot[fold_set, fragment[row]], fragment[row]
     return CountedPairs.of([keys.element(slot, fragment)], [keys.group(slot, fragment)], [np.ones(len(slot), np.int64)])
 
 
 def counted_products(products: Products, rule: int | None, discovered: Discovered, keys: Keys) -> CountedPairs:
-    """The pairs of products that do not overlap by a rule of `kernels.pairs`; None: whether they do or not.
+    """The pairs of products that do not overlap by a rule of `kernels.pairs`; None: all pairs.
 
-    flat(P) is that of the products that add pairs, each of a side with itself. Pairs of silent fragments are taken away
-    as those are that overlap.
+    flat(P) comes from the products with positive weights, each of a side with itself. Pairs of silent fragments are
+    subtracted, like overlapping ones.
     """
     own = np.take(keys.slot, products.fragment, axis=1)
     silent = keys.silent[products.fragment]
@@ -349,7 +349,7 @@ def _others(side: I64, slot: I64, some: Bool) -> I64:
 
 
 def _only(products: Products, some: Bool) -> Products:
-    """The pairs of products of `some` rows, to be taken away."""
+    """The products of `some` rows only, with negated weights."""
     bounds = bounds_of(some.astype(np.int64))[products.bounds]
     return Products(products.fragment[some], bounds, products.left, products.right, -products.weight)
 
@@ -357,7 +357,7 @@ def _only(products: Products, some: Bool) -> Products:
 def _counted_in(products: Products, slot: I64, overlaps: I64, keys: Keys) -> tuple[I64, I64, I64]:
     """All pairs of products in the folds of one set, as a part of `CountedPairs.of`.
 
-    Of each row there is its slot, and how many rows overlap it.
+    `slot` and `overlaps` have the slot of each row, and the number of rows that overlap it.
     """
     apart = np.flatnonzero(products.left != products.right)
     left = np.concatenate([products.left, products.right[apart]])

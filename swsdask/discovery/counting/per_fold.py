@@ -1,11 +1,11 @@
 """Counts by fold: sets of integers, members of classes, numerators and denominators.
 
-A set is an ascending int64 array without repeats, made by a sort that recognises ascending runs: sets are mostly
-unions of these, and numpy's own set functions are many times slower. The work on pairs of a class's members is cut
-into tiles.
+A set is an ascending int64 array without repeats. It is made by a sort that recognises ascending runs, because most
+sets are unions of such arrays; numpy's own set functions are many times slower. The work on pairs of a class's members
+is cut into tiles.
 
-Words of a set of folds, and the words that a fragment matches, are counted in cells of files. A word counts in a fold
-as a fragment does: if it lies entirely inside one of the fold's stretches.
+Words of a set of folds, and the words that a fragment matches, are counted in cells of files. Like a fragment, a word
+counts in a fold if it lies entirely inside one of the fold's stretches.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _FOLD = (1 << _FOLD_BITS) - 1
 
 
 def most_folds(corpus: Corpus) -> int:
-    """Return the number of folds of the set that has most."""
+    """Return the maximum number of folds of a set."""
     return max(len(folds.names) for folds in corpus.folds)
 
 
 def by_fold(fold: I16) -> Iterator[tuple[int, I64]]:
-    """Each fold that some rows are of, and these rows, ascending."""
+    """Yield each fold that has rows, and its rows, ascending."""
     order = np.argsort(fold, kind="stable")
     folds, begins = np.unique(fold[order], return_index=True)
     ends = np.append(begins[1:], len(order))
@@ -71,13 +71,13 @@ def rows_counted(fold: I16, n_folds: int) -> I64:
 
 
 def things(number: I32, fold: I16, fold_set: int) -> I64:
-    """Things in folds of one set as one number each, int64. Things are numbers of 0 or more, and in some fold."""
+    """Encode things with their folds as one number each, int64. Things are numbers of 0 or more, each in a fold."""
     place = (fold_set << _FOLD_BITS) | fold.astype(np.int64)
     return (place << _NUMBER_BITS) | number
 
 
 def distinct_things(number: I32, fold: I16, fold_set: int) -> I64:
-    """The set of things in the folds of one set, ascending; what is in none is left out."""
+    """The set of things in the folds of one set, ascending; things in no fold are left out."""
     inside = fold != NO_FOLD
     return union(things(number[inside], fold[inside], fold_set))
 
@@ -127,7 +127,7 @@ class Agreement:
 
 
 class FoldMembers(NamedTuple):
-    """Members of classes, once for each set of folds of which a fold has them: equally long int64 columns.
+    """Members of classes, once for each set of folds with a fold that has the member: int64 columns of equal length.
 
     `slot` is fold set * most folds + fold, `fragment` a row of the system's fragments.
     """
@@ -142,7 +142,7 @@ class FoldMembers(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A cell: rows `first` to before `end` of those that the classes `low` to before `high` have."""
+    """A cell: the rows first:end among the rows of the classes low:high."""
 
     low: int
     high: int
@@ -151,10 +151,10 @@ class Tile(NamedTuple):
 
 
 def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> FoldMembers:
-    """The members of the classes low .. high - 1 that have the phones of the shortest string that is paired (see
-    `model.discovery.Readings`), and others like that in class and fold.
+    """The members of the classes low .. high - 1 that have enough phones for the shortest string that is paired
+    (`model.discovery.Readings`), if their class and fold have other such members.
 
-    Sorted by (cluster, slot, fragment); a duplicate member is there once.
+    Sorted by (cluster, slot, fragment), without duplicates.
     """
     d = discovered
     begin, end = np.searchsorted(d.member_cluster, [low, high])
@@ -170,7 +170,7 @@ def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> 
 
 
 def tiles(cluster: I64, steps: I64, n_classes: int, work: int) -> Iterator[Tile]:
-    """Rows of the classes `cluster`, ascending, in tiles of about `work` of their `steps`; at least one tile."""
+    """Cut rows, sorted by their class `cluster`, into tiles of about `work` of their `steps`; at least one tile."""
     if len(cluster) == 0:
         yield Tile(0, 0, 0, 0)
         return
@@ -202,7 +202,7 @@ class FileRange(NamedTuple):
 
 
 def file_ranges(corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-    """Ranges of files, all of them once, each of about `work` steps or one file."""
+    """Ranges of about `work` steps or of one file, which partition the files."""
     fragments = np.searchsorted(discovered.file, np.arange(len(corpus.files) + 1))
     steps = corpus.phones.first + corpus.words.first + _STEPS_PER_FRAGMENT * fragments
     low = 0
@@ -233,9 +233,9 @@ _EDGE_SECONDS = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of some files that the folds of one set count: columns by word, in the order of the corpus.
+    """The words of some files that are in a fold of one set: columns by word, in the order of the corpus.
 
-    Those of file f are rows first[f]:first[f + 1]; `row` is where each is in the corpus.
+    File f has the rows first[f]:first[f + 1]; `row` is the row of each word in the corpus.
     """
 
     row: I64
@@ -248,7 +248,7 @@ class Words:
 
 
 def words_of(files: FileRange, corpus: Corpus, fold_set: int) -> Words:
-    """The words of a range of files that a set of folds counts."""
+    """The words of a range of files that are in a fold of a set."""
     rows = rows_of(files, corpus.words.file)
     words = corpus.words
     fold = folds_of(words.file[rows], words.start[rows], words.end[rows], [corpus.folds[fold_set]])[0]
@@ -260,9 +260,9 @@ def words_of(files: FileRange, corpus: Corpus, fold_set: int) -> Words:
 
 
 def words_near(discovered: Discovered, rows: slice, words: Words) -> tuple[I64, I64]:
-    """The words first:last that each fragment is near by tde's rule; both -1 where it finds no segment of words.
+    """The words first:last that each fragment is near by tde's rule; both -1 where tde finds no segment of words.
 
-    QUIRK of tde: as for phones, words are looked up in one segment of words of the fold that touch.
+    QUIRK of tde: as for phones, only one segment is searched: words of the fold that touch.
     """
     breaks = (words.file[1:] != words.file[:-1]) | (words.start[1:] != words.end[:-1])
     segment = np.append(np.zeros(min(len(words.file), 1)), np.cumsum(breaks)).astype(np.int32)
@@ -271,9 +271,9 @@ def words_near(discovered: Discovered, rows: slice, words: Words) -> tuple[I64, 
 
 
 def words_matched(discovered: Discovered, rows: slice, words: Words, first: I64, last: I64) -> I64:
-    """The word that each fragment is by tde's rule, of those that it is near; `NO_WORD` where it is none.
+    """The word that each fragment matches by tde's rule, of those that it is near; `NO_WORD` if none.
 
-    That is the only one it is near, if both edges are at most 30 ms from the fragment's, in doubles.
+    It is the only word that the fragment is near, if both edges are at most 30 ms apart, in doubles.
     """
     word = np.where(last - first == 1, first, NO_WORD)
     some = np.flatnonzero(word != NO_WORD)
@@ -285,10 +285,10 @@ def words_matched(discovered: Discovered, rows: slice, words: Words, first: I64,
 
 
 def words_spelled(discovered: Discovered, rows: slice, words: Words, corpus: Corpus) -> I64:
-    """The word that each fragment is by tdev2's rule; `NO_WORD` where it is none.
+    """The word that each fragment matches by tdev2's rule; `NO_WORD` if none.
 
-    That is the one of which it covers the largest share, if the labels of its phones are those of all phones that share
-    any time with that word.
+    It is the word of which the fragment covers the largest share, if the labels of the fragment's phones are those of
+    all phones that share any time with that word.
     """
     word = most_covered(
         discovered.file[rows], discovered.start[rows], discovered.end[rows], words.first, words.start, words.end

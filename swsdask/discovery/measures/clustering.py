@@ -4,16 +4,16 @@ Grouping: precision and recall of pairs inside classes
 ------------------------------------------------------
 `grouping_precision`, `grouping_recall`, `grouping_f_score`.
 
-The measures document of the Zero Resource challenge compares two sets of pairs of fragments of one fold: P_clus, those
-of one class, and P_goldclus, those with equal transcriptions, of any classes. It weighs types of transcriptions by
-freq(t, P) = |match(t, P)| / |flat(P)|; match(t, P) is a set of fragments too, so its sums telescope:
+The measures document of the Zero Resource challenge compares two sets of pairs of fragments of one fold: P_clus, pairs
+of one class, and P_goldclus, pairs with equal transcriptions, of any classes. It weights types of transcriptions by
+freq(t, P) = |match(t, P)| / |flat(P)|; match(t, P) is a set of fragments too, so the sums telescope:
 
     precision = |flat(P_clus and P_goldclus)| / |flat(P_clus)|
     recall = |flat(P_clus and P_goldclus)| / |flat(P_goldclus)|
 
-- document: as above. P_clus is taken without pairs that overlap (share more than half of the shorter one's extent), as
-  P_disc is, unless `overlapping_pairs = "kept"`; those of P_goldclus are disjoint (of one file: share no time at all).
-  Two fragments without phones are not a pair of either set.
+- document: as above. P_clus, like P_disc, leaves out pairs that overlap (share more than half of the shorter one's
+  extent), unless `overlapping_pairs = "kept"`; pairs of P_goldclus share no time in one file. Two fragments without
+  phones are not a pair of either set.
 - tde2015: the same sets with its own rules of overlap and other weights, see below.
 - tdev2: P_clus has every two members of a class, whether they overlap or not; a fragment that is twice a member makes a
   pair with itself. Pairs of P_goldclus share no time in one file. QUIRK: fragments of flat(P) are distinguished by the
@@ -32,8 +32,8 @@ QUIRK: pairs are unordered; the second member is the later one by file and start
 is lost with its weight, so precision may be below 1 although everything is right, and depends on the names of files. A
 number is NaN in a fold where the set in its denominator is empty. Quotients are rounded once each, and their sum once.
 
-P_clus and P_goldclus are never listed. A fragment with itself is no pair of them, nor are, by the document, two without
-phones, nor two that overlap:
+P_clus and P_goldclus are never listed. They leave out pairs of a fragment with itself, by the document pairs of two
+fragments without phones, and pairs that overlap:
 
 | definition | overlap in P_clus | in P_goldclus |
 |---|---|---|
@@ -41,28 +41,29 @@ phones, nor two that overlap:
 | tde2015 | QUIRK: are `near`, whatever their files | are `near`, whatever their files, or share any time in one file |
 | tdev2 | none; a fragment that is twice a member of a class makes a pair with itself | share any time in one file |
 
-The document names no overlap in P_clus; `overlapping_pairs = "kept"` reads it so (`model.discovery.Readings`).
+The document does not mention overlap in P_clus; `overlapping_pairs = "kept"` takes this literally
+(`model.discovery.Readings`).
 QUIRK of tde2015: P_goldclus has only fragments of classes with two or more members in the fold.
 
-What is kept of a set is the fragments that are in a pair of it, flat(P), and for each type how many pairs have a later
-fragment (by file and start) of it. A fragment is in a pair if fewer of the others overlap it than there are; pairs are
-counted by the ranks of their later fragments. Only overlapping pairs are gone through, found by a sweep over time.
+Two things are kept of a set: flat(P), the fragments that are in a pair; and for each type, the number of pairs whose
+later fragment (by file and start) has this type. A fragment is in a pair unless all others overlap it. Pairs are
+counted by the ranks of their later fragments. Only overlapping pairs are enumerated, by a sweep over time.
 
 Type precision and recall: the share of the lexicon that was found
 ------------------------------------------------------------------
 `type_precision`, `type_recall`, `type_f_score`.
 
 document: |types(F_disc) ∩ types(F_goldLex)| over |types(F_disc)|, and over |types(F_goldLex)|, of the measures document
-of the Zero Resource challenge. A type is a transcription in phones, of fragments and of words alike (`transcription`);
-the empty one is one of them.
+of the Zero Resource challenge. A type is the transcription in phones of a fragment or a word (`discovery.placing`); the
+empty transcription is a type too.
 
-tdev2: the distinct transcriptions of fragments that are a word (`per_fold.words_spelled`), over the distinct
-transcriptions of fragments, and over the distinct words. QUIRK: what was found is distinguished by its phones, the
-words by their spelling: a perfect system has less than 1 where there are homophones.
+tdev2: the distinct transcriptions of fragments that match a word (`per_fold.words_spelled`), over the distinct
+transcriptions of fragments, and over the distinct words. QUIRK: fragments are distinguished by their phones, words by
+their spelling: with homophones, a perfect system has less than 1.
 
-tde2015 distinguishes both by their spelling: the distinct words (by spelling) that fragments are
-(`per_fold.words_matched`), over the distinct sequences of words that fragments are `near`, of one word, of several or
-of none, and over the distinct words of the fold. QUIRK: words labelled SIL or SPN are words.
+tde2015 distinguishes both by their spelling: the distinct words (by spelling) that fragments match
+(`per_fold.words_matched`), over the distinct sequences of words that fragments are `near` (of one word, several or
+none), and over the distinct words of the fold. QUIRK: words labelled SIL or SPN are words.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class PairsCell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PairSets:
-    """P_clus, P_goldclus and their intersection, with what their keys are made of."""
+    """P_clus, P_goldclus and their intersection, with the numbers of types and fragments in their keys."""
 
     n_types: int
     n_fragments: int
@@ -189,7 +190,7 @@ class PairSets:
         return np.diff(bounds_of(pairs.pairs)[np.searchsorted(pairs.group, self.ends(corpus, fold_set))])
 
     def ends(self, corpus: Corpus, fold_set: int) -> I64:
-        """The groups with which the folds of a set begin, and the last ends."""
+        """The first group of each fold of a set, and the end of the last one."""
         slots = fold_set * most_folds(corpus) + np.arange(len(corpus.folds[fold_set].names) + 1)
         return slots * self.n_types
 
@@ -226,7 +227,7 @@ class GroupingTde:
 
 
 def _weighed(whole: CountedPairs, part: CountedPairs, ends: I64, n_fragments: int) -> F64:
-    """The sum over the types of each fold: the folds have the groups ends[k]:ends[k + 1]."""
+    """The sum over the types of each fold: fold k has the groups ends[k]:ends[k + 1]."""
     group, fragments = np.unique(whole.flat // n_fragments, return_counts=True)
     weight = fragments * _pairs_of(part, group)
     pairs = _pairs_of(whole, group)
@@ -290,7 +291,7 @@ class Type:
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """The transcriptions of words: a table of `kernels.ngrams`, and `types`, those of the words of each fold."""
+    """The transcriptions of words: a table of `kernels.ngrams`, and `types`, the types of the words of each fold."""
 
     slots: I32
     first: I64
@@ -331,7 +332,7 @@ def _in_lexicon(rows: slice, corpus: Corpus, discovered: Discovered) -> Bool:
 
 
 def _are_words(files: FileRange, rows: slice, corpus: Corpus, discovered: Discovered) -> Bool:
-    """Whether each fragment is a word of its fold as tdev2 has it, bool [n_fold_sets, n]."""
+    """Whether each fragment matches a word of its fold by tdev2's rule, bool [n_fold_sets, n]."""
     all_words = (words_of(files, corpus, fold_set) for fold_set in range(len(corpus.folds)))
     return np.array([words_spelled(discovered, rows, words, corpus) != NO_WORD for words in all_words])
 
@@ -347,7 +348,7 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SpelledTypes(ByFiles):
-    """The words that fragments are near, and the spellings of those that they are (`per_fold.distinct_things`)."""
+    """The words that fragments are near, and the spellings of those that they match (`per_fold.distinct_things`)."""
 
     near: Near
     right: I64

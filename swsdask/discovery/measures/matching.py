@@ -2,48 +2,48 @@
 
 Matching: precision and recall of the pairs of equal strings inside fragments of one class
 ------------------------------------------------------------------------------------------
-The measures document of the Zero Resource challenge weighs the types of strings by how many fragments they have. As
+The measures document of the Zero Resource challenge weights the types of strings by their numbers of fragments. As
 match(t, P) and freq(t, P) both count fragments, the sums telescope:
 
     precision = |flat(P_disc* and P_all)| / |flat(P_disc*)|,  recall = |flat(P_disc* and P_all)| / |flat(P_all)|
 
 - P_disc*: two members of a class, in one fold, that do not overlap (share at most half of the shorter one, or lie in
-  two files); the shorter string is laid along the longer one in every way without overhang, and each window of 3 to 20
-  phones is paired with what faces it. The document names no shortest window, and its example has windows of two: with
-  `min_phones` 2 or 1 those count too. They are never gold.
+  two files); the shorter string is aligned with the longer one at every offset without overhang, and each window of 3
+  to 20 phones is paired with the window opposite. The document gives no shortest window, and its example has windows of
+  two phones: with `min_phones` 2 or 1 shorter windows count too. They are never gold.
 - P_all: windows of 3 to 20 phones inside one gap-free segment and one stretch of the fold that are equal and do not
   overlap (`discovery.counting.gold`).
 
-A precision is NaN in a fold where nothing is paired, a recall where there is nothing to pair.
+Precision is NaN in a fold where nothing is paired, recall in a fold without gold pairs.
 
-The window of a pair of m and n phones are all those of both of up to min(m, n) phones: flat(P_disc*) takes no pairs,
+A pair of m and n phones has all windows of both members with up to min(m, n) phones. So flat(P_disc*) needs no pairs,
 only each member's longest partner. The other set is found by pairs of distinct strings (`kernels.matching`).
 tdev2 has no matching.
 
-tde2015 weighs types of strings by their pairs. With A = P_sub, B = P_gold and I their intersection, all sets of ordered
-pairs of windows of a fold, and for a type t of strings n_X(t) = how many pairs of X have a second member of type t,
-w_X(t) = the share of the fragments of X that have type t:
+tde2015 weights types of strings by their pairs. A = P_sub, B = P_gold and their intersection I are sets of ordered
+pairs of windows of a fold. For a type t of strings, n_X(t) is the number of pairs of X whose second member has type t,
+and w_X(t) the share of the fragments of X that have type t:
 
     precision = sum over t of w_A(t) n_I(t) / n_A(t),  recall = sum over t of w_B(t) n_I(t) / n_B(t)
 
-QUIRK: the measures document counts fragments, not pairs, in all of these, and then the sums telescope (`matching`).
+QUIRK: the measures document counts fragments, not pairs, in all of these, and then the sums telescope (see above).
 
-- P_sub: two members of a class, in one fold, that are not `near`; the shorter string is laid along the longer one in
-  every way without overhang, and each window of 3 to 19 phones is paired with what faces it. QUIRK: 20 phones are a
-  gold fragment but no completed one. Completed pairs are not tested for overlap again.
+- P_sub: two members of a class, in one fold, that are not `near`; the shorter string is aligned with the longer one at
+  every offset without overhang, and each window of 3 to 19 phones is paired with the window opposite. QUIRK: windows of
+  20 phones can be gold but are not paired here. The pairs of windows are not tested for overlap again.
 - P_gold: equal windows of 3 to 20 phones inside one gap-free segment and one stretch of the fold that are not `near`.
 - near: more than 30 ms or more than half of either are shared. QUIRK: whatever the files, in all sets of pairs.
 
-A precision is NaN in a fold where nothing is paired, a recall where there is nothing to pair.
+Precision is NaN in a fold where nothing is paired, recall in a fold without gold pairs.
 
-P_sub is kept as intervals on diagonals (`kernels.matching`). Of B only the types of I are looked at, and the number of
-its fragments (`discovery.counting.gold`).
+P_sub is kept as intervals on diagonals (`kernels.matching`). Of B, only the types of I and the number of fragments are
+needed (`discovery.counting.gold`).
 
 Coverage: the share of the corpus that fragments cover
 ------------------------------------------------------
 document: |cover(P_disc) ∩ cover(P_all)| / |cover(P_all)| of the measures document of the Zero Resource challenge, in
-phones: those of the fragments that have in their class and fold another that they do not overlap (it is of another
-file, or they share at most half of the shorter one), over those of the gold fragments
+phones. cover(P_disc) has the phones of fragments with a partner in their class and fold that they do not overlap (it is
+in another file, or they share at most half of the shorter one); cover(P_all) those of the gold fragments
 (`discovery.counting.gold`). Phones that are covered but not gold do not count, so that no coverage exceeds 1. The
 document has |cover(P_disc)| in the numerator: `coverage = "union"` counts that, gold or not.
 
@@ -109,7 +109,7 @@ class MatchedWindows:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Tile]:
-        """Pairs of rows, of which each takes about as many steps as a row has phones."""
+        """Tiles of pairs of rows. A pair takes about as many steps as its first row has phones."""
         layout = laid_out(corpus, discovered, 0, len(discovered.classes))
         phones = np.diff(layout.entries.at)[layout.rows.begins[:-1]]
         pairs = layout.rows.high - np.arange(len(phones))
@@ -188,9 +188,9 @@ _LONGEST = LONGEST - 1
 
 @dataclass(frozen=True, eq=False)
 class PairedWindows:
-    """P_sub of one system as intervals that no other holds: `key` int64, ascending, and `length` int32.
+    """P_sub of one system as intervals, none inside another: `key` int64, ascending, and `length` int32.
 
-    What `kernels.matching` calls the fold is here fold set * most folds + fold.
+    The fold of `kernels.matching` is here fold set * most folds + fold.
     """
 
     n_phones: int
@@ -206,7 +206,7 @@ class PairedWindows:
 
     @classmethod
     def from_cell(cls, cell: Tile, corpus: Corpus, discovered: Discovered) -> Self:
-        """Pair some members of some classes with those behind them."""
+        """Pair some members of some classes with the later members."""
         members = completable(corpus, discovered, cell.low, cell.high)
         d, fragment, n_phones = discovered, members.fragment, len(corpus.phones)
         till = _group_ends(members.cluster, members.slot)
@@ -226,9 +226,9 @@ class PairedWindows:
 
 
 class FoldPairs(NamedTuple):
-    """P_sub of one fold counted.
+    """Counts of P_sub in one fold.
 
-    `fragments`: how many windows are paired; `pairs`: how many ordered pairs there are; `types` int64 [n_types, 5]: the
+    `fragments`: the number of paired windows; `pairs`: the number of ordered pairs; `types` int64 [n_types, 5]: the
     types of I, with the columns of `kernels.matching.tally_types`.
     """
 
@@ -285,7 +285,7 @@ def pairs_of_folds(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> I
 
 
 def _group_ends(cluster: I64, slot: I64) -> I64:
-    """The row behind the last of each row's group, int64."""
+    """The row after the last of each row's group, int64."""
     first = np.flatnonzero(changes(cluster, slot))
     sizes = np.diff(first, append=len(cluster))
     return np.repeat(first + sizes, sizes)
@@ -303,9 +303,9 @@ class MemberRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CoveredPhones:
-    """The phones that are covered in the fold where they are to be: packed bits, uint8 [n_fold_sets, n_phones / 8].
+    """The phones that are covered in the fold of `phones_to_cover`: packed bits, uint8 [n_fold_sets, n_phones / 8].
 
-    `beyond` are those that are covered in a fold where they are not to be (`per_fold.distinct_things`), if they count.
+    `beyond` are phones that are covered in another fold (`per_fold.distinct_things`), if the reading counts them.
     """
 
     bits: NDArray[np.uint8]
@@ -313,7 +313,7 @@ class CoveredPhones:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[MemberRange]:
-        """Ranges of classes of about `work` steps (no fewer than there are phones to mark) and up to one class more."""
+        """Ranges of whole classes of about `work` steps or more, at least as many as the corpus has phones."""
         n_members = len(discovered.member_cluster)
         ends = np.append(np.flatnonzero(np.diff(discovered.member_cluster)) + 1, n_members)
         size = max(work, len(corpus.phones)) // _STEPS_PER_MEMBER + 1
@@ -368,7 +368,7 @@ class Coverage:
 
 @per_corpus
 def phones_to_cover(corpus: Corpus) -> I16:
-    """The fold in which each phone is to be covered, int16 [n_fold_sets, n_phones]; `NO_FOLD` where in none."""
+    """The fold in which each phone is to be covered, int16 [n_fold_sets, n_phones]; `NO_FOLD` if in none."""
     if corpus.definition == "document":
         return gold_cover(corpus)
     phones = corpus.phones
@@ -378,7 +378,7 @@ def phones_to_cover(corpus: Corpus) -> I16:
 
 
 def _paired(cluster: I32, fold: I16, fragment: I64, discovered: Discovered) -> Bool:
-    """Whether each member is in P_disc; rows by (cluster, fold, fragment)."""
+    """Whether each member is in a pair of P_disc; rows are sorted by (cluster, fold, fragment)."""
     begins = np.ones(len(cluster), np.bool_)
     begins[1:] = (cluster[1:] != cluster[:-1]) | (fold[1:] != fold[:-1])
     groups = np.append(np.flatnonzero(begins), len(cluster))

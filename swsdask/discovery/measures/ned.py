@@ -11,12 +11,12 @@ transcriptions are equal, 1 if no phone matches. NaN in a fold without pairs. `n
   whatever their files. Two fragments without phones are no pair; the tool divides by zero there.
 - tdev2: QUIRK: the pairs are a list: every two members of a class, whether they overlap or not, as often as classes
   have them; a fragment that is a member twice makes a pair with itself. QUIRK: phones labelled SIL are left out, SPN
-  are not; two transcriptions that nothing is left of are at distance 1.
+  are not; two transcriptions that are empty then have distance 1.
 
-The statistic is a histogram over (fold, length, distance), so it merges by adding. No pair is looked at: a class is a
-product of types with their multiplicities, every two types are compared once, equal ones not at all, and the few pairs
-that overlap are found by a sweep over time and taken away. Classes with many types are cut into tiles of types. The
-mean is a sum of fractions, rounded once.
+The statistic is a histogram over (fold, length, distance), so it merges by adding. Pairs are not enumerated: a class is
+a product of types with their multiplicities, and every two different types are compared once. The few pairs that
+overlap are found by a sweep over time and subtracted. Classes with many types are cut into tiles of types. The mean is
+a sum of fractions, rounded once.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class EditDistances:
     def mean(self, slot: int, *, with_empty: bool) -> tuple[float, int]:
         """The mean of distance / length in a fold, rounded once, and its number of pairs.
 
-        Pairs of two empty transcriptions count 1 each, or, not `with_empty`, are left out. NaN without pairs.
+        Pairs of two empty transcriptions have distance 1 if `with_empty`, else they are left out. NaN without pairs.
         """
         low, high = np.searchsorted(self.slot, [slot, slot + 1]).tolist()
         if not with_empty:
@@ -207,7 +207,7 @@ def _places(lengths: I64) -> _Places:
 def _sides(cell: Products, slots: I64, spelling: _Spelling, discovered: Discovered) -> Types:
     """The sides of products as types with their multiplicities in each slot.
 
-    The types of a side come by whether they are long, then by their first slot: those of one fold are together.
+    The types of a side are sorted by whether they are long, then by their first slot, so each fold is contiguous.
     """
     kinds, example, kind = np.unique(discovered.type[cell.fragment], return_index=True, return_inverse=True)
     n_types, n_slots = max(len(kinds), 1), int(slots.max(initial=0)) + 1
@@ -246,7 +246,8 @@ def _add_equal(cell: Products, types: Types, places: _Places, histogram: I64) ->
 def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Products]:
     """Products that cost about `work` each: sides of many types are cut into blocks of types, products into tiles.
 
-    A type costs 1 and more if it is long, `_PAIRS_PER_STEP` pairs of types the product of their costs, a row 1.
+    A type costs 1, or more if it is long. A product costs the product of the costs of its sides / `_PAIRS_PER_STEP`,
+    plus 1 for each row.
     """
     kind = discovered.type[whole.fragment].astype(np.int64)
     order = np.lexsort((kind, whole.side))

@@ -5,33 +5,33 @@ Token precision and recall, and the numbers of classes, fragments and words foun
 `token_precision`, `token_recall`, `token_f_score`; `n_classes`, `n_fragments`, `n_words`.
 
 document: |F_disc ∩ F_goldLex| over |F_disc|, and over |F_goldLex|, of the measures document of the Zero Resource
-challenge. A fragment is known by its phones (file, first, last), a word too, both transcribed by the one rule of
-`transcription`: edges that systems find are never those of words to the tick, and the document says which phones a
-fragment has in spite of it. So fragments of the same phones are one, and so are words. A fragment without phones is one
-by itself and no word; a word without phones is one that cannot be found.
+challenge. Fragments and words are identified by their phones (file, first, last), by one rule (`discovery.placing`):
+the edges that systems find rarely equal those of words to the tick, and the document defines the phones of a fragment
+nevertheless. So fragments with the same phones are one, and so are words. Each fragment without phones counts and is
+wrong; each word without phones counts and cannot be found.
 
-tde2015: the fragments (by their times) that are a word: of the words of the fold that the fragment is `near` there is
-exactly one, and both edges are at most 30 ms apart; over all fragments, and over all words. QUIRK: two fragments on one
-word are counted twice, in recall too, which may exceed 1. QUIRK: words labelled SIL or SPN are words.
+tde2015: the fragments (by their times) that match a word: the fragment is `near` exactly one word of the fold, and both
+edges are at most 30 ms apart; over all fragments, and over all words. QUIRK: two fragments that match one word are
+counted twice, in recall too, which may exceed 1. QUIRK: words labelled SIL or SPN are words.
 
-tdev2: the distinct words that fragments are (see `per_fold.words_spelled`: the word of which it covers the largest
-share, if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not
+tdev2: the distinct words that fragments match (`per_fold.words_spelled`: the word of which the fragment covers the
+largest share, if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not
 compared.
 
 n_classes, n_fragments and n_words count what a system found in a set of folds and in each fold. A class counts where
-one of its fragments does; fragments are distinct ones; words are the distinct transcriptions of fragments, as the
-challenge's later toolbox counts them, without the empty one. What lies in no fold of the set does not count. Over a set
-of folds these are numbers of distinct things, so they are not the sums over its folds.
+one of its fragments does. n_fragments counts distinct fragments, n_words their distinct transcriptions without the
+empty one, as the challenge's later toolbox does. Fragments in no fold of the set do not count. Over a set of folds
+these are numbers of distinct things, so they are not the sums over its folds.
 
 Boundary precision and recall: how many edges of words were found
 -----------------------------------------------------------------
 `boundary_precision`, `boundary_recall`, `boundary_f_score`.
 
 document: |B_disc ∩ B_gold| over |B_disc|, and over |B_gold|, of the measures document of the Zero Resource challenge.
-The boundary of an edge (a start or an end of a fragment or word) is the nearest edge of a phone of its file, of two as
-near the earlier, if it is less than 30 ms away. An edge without one is a wrong boundary: one by itself (edges at one
-time are one), never in both sets; with `boundaries = "together"` all wrong boundaries of a set are one element of it,
-the document's index -1, which both sets may have. Starts and ends are not distinguished.
+The boundary of an edge (a start or an end of a fragment or word) is the nearest edge of a phone of its file (the
+earlier of two equally near), if it is less than 30 ms away. An edge without one is a wrong boundary. Wrong boundaries
+count singly (edges at one time are one) and are never in both sets; with `boundaries = "together"` all wrong boundaries
+of a set are one element, the document's index -1, which both sets may have. Starts and ends are not distinguished.
 
 tde2015: the distinct edges (file, time) of fragments that have an edge of a word nearer than 30 ms (in doubles), over
 all edges of fragments; and the edges of words that have an edge of a fragment nearer than 30 ms, over all edges of
@@ -39,8 +39,8 @@ words. QUIRK: this is not one to one: any number of edges may have the same edge
 as clipped to speech; words labelled SIL or SPN have edges.
 
 tdev2: the edges of a fragment are those of its phones: the start of the first, the end of the last. A start is right if
-it is the start of a word, exactly, and an end if it is the end of one; the distinct right times over the distinct times
-of edges of fragments, and over those of words. QUIRK: a start at the end of a word, with silence behind it, is wrong.
+it equals the start of a word, an end if it equals the end of one; the distinct right times over the distinct times of
+edges of fragments, and over those of words. QUIRK: a start at the end of a word that silence follows is wrong.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class BoundaryAgreement(ByFiles, Agreement):
     gold_wrong: I64
 
     def read(self, corpus: Corpus) -> Agreement:
-        """The boundaries with the wrong ones, singly or together."""
+        """The boundaries, including wrong ones, counted singly or together."""
         if corpus.readings.boundaries == "singly":
             return Agreement(self.found + self.wrong, self.right, self.gold + self.gold_wrong, self.recalled)
         wrong, gold_wrong = (np.minimum(count, 1) for count in (self.wrong, self.gold_wrong))
@@ -229,7 +229,7 @@ class Boundary:
 
 
 def _moment(file: I32, time: I32) -> I64:
-    """File and time as one number. Those of one file differ as their times do, those of two files by far more."""
+    """File and time as one number. Within a file, numbers differ as the times do; between files, by far more."""
     return (file.astype(np.int64) << _TIME_BITS) | time
 
 
@@ -284,7 +284,7 @@ def _compare_exactly(found: Edges, gold: Edges, phones: I64) -> Numbers:  # noqa
 
 
 def _neighbours(edges: I64, others: I64) -> tuple[I64, I64]:
-    """Return, of the ascending others, the last before each edge and the first that is not; at the ends one twice."""
+    """Return the last of the ascending others before each edge, and the first at or after it; at the ends one twice."""
     if not len(others):
         return _NOWHERE.repeat(len(edges)), _NOWHERE.repeat(len(edges))
     behind = np.searchsorted(others, edges)
@@ -300,4 +300,4 @@ _COMPARE: dict[Definition, Callable[[Edges, Edges, I64], Numbers]] = {
     "tde2015": _compare_within,
     "tdev2": _compare_exactly,
 }
-"""Functions that turn edges of fragments and of words into numbers; the third are the edges of phones."""
+"""Functions that compute the numbers from the edges of fragments, of words and of phones."""
