@@ -175,7 +175,7 @@ def _words(
 
 
 def _tokens(table: pa.Table, file: I32, n_files: int) -> tuple[Tokens, I64]:
-    """The sorted rows of an alignment, and their lines."""
+    """The sorted rows of an alignment, and the line of each row in the file."""
     labels, label = sorted_numbers(table["label"])
     start, end = table["start"].to_numpy(), table["end"].to_numpy()
     order = rows_in_order(file, start, end, label)
@@ -414,7 +414,7 @@ def check_together(
 
 
 def _corpus(files: CorpusFiles, definition: Definition, problems: Problems) -> Corpus | None:
-    """The corpus; None if it has problems, since unknown files cannot be determined then."""
+    """The corpus; None if it has problems, because it then cannot be known which files are unknown."""
     with noted(problems):
         return build_corpus(read_corpus_files(files), definition, most_problems=problems.limit)
     return None

@@ -111,7 +111,7 @@ def sorted_numbers(column: pa.ChunkedArray) -> tuple[tuple[str, ...], I32]:
 
 
 def dictionary_codes(column: pa.ChunkedArray) -> tuple[I64, list[str]]:
-    """A dictionary column as codes, and the value of each code: values that occur, each once."""
+    """A dictionary column as codes, and the value of each code: only values that occur, each once."""
     array = column.unify_dictionaries().combine_chunks()
     present = np.zeros(len(array.dictionary), np.bool_)
     indices = array.indices.to_numpy()
@@ -134,7 +134,7 @@ def first_rows(file: I32, n_files: int) -> I64:
 
 
 def note_unknown(table: pa.Table, file: I32, url: str, problems: Problems) -> None:
-    """Note each file that has no phones, at the line that first names it."""
+    """Report each file without phones as a problem, at the first line that names it."""
     rows = np.flatnonzero(file == UNKNOWN)
     if not len(rows):
         return
@@ -239,7 +239,7 @@ def locate(fragments: Fragments, corpus: Corpus) -> Discovered:
 
 
 def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Problems) -> FileIntervals:
-    """The stretches of a table (`STRETCHES`). Unknown files, overlapping stretches and too many folds are noted."""
+    """The stretches of a table (`STRETCHES`). Unknown files, overlapping stretches and too many folds are problems."""
     file = numbers_of(table["file"], files)
     note_unknown(table, file, url, problems)
     start, end, fold = (table[name].to_numpy() for name in ("start", "end", "fold"))

@@ -165,7 +165,7 @@ def _transcription(fragment: int, corpus: Corpus, discovered: Discovered) -> str
 
 
 def histograms(discovered: Discovered) -> pa.Table:
-    """Rows of `model.results.CURVES` in the condition "all", by ascending x, without those whose y is 0."""
+    """Rows of `model.results.CURVES` in the condition "all", by ascending x; rows with y = 0 are left out."""
     of_members = np.bincount(discovered.member_cluster, minlength=len(discovered.classes))
     counted = {
         "class_size": of_members[of_members > 0],

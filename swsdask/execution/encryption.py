@@ -53,7 +53,7 @@ class _Clearing(ssl.SSLSocket):
 def _errors_cleared() -> Iterator[None]:
     try:
         yield
-    except ssl.SSLError:  # already cleared by Python; mostly that there is nothing to read yet
+    except ssl.SSLError:  # already cleared by Python; it mostly means that there is nothing to read yet
         raise
     except OSError:
         _clear()

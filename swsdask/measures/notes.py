@@ -1,4 +1,4 @@
-"""Sentences that a reader needs beside the numbers."""
+"""Notes that explain the numbers."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ def textgrid(events: Sequence[Event]) -> str:
 
 
 def _apart(events: Sequence[Event]) -> list[list[Event]]:
-    """The events, by start, in as few lists as their overlaps allow; those without a duration are left out."""
+    """The events, sorted by start, in as few lists without overlaps as possible; events of no duration are left out."""
     tiers: list[list[Event]] = []
     for event in events:
         if event["end"] > event["start"]:
