@@ -294,6 +294,9 @@ def test_costs_are_those_of_probabilities(x: float) -> None:
         odds = Decimal(x).exp()
         assert softplus(x) == pytest.approx(float((1 + odds).ln()), rel=1e-15)
         assert sigmoid(x) == pytest.approx(float(odds / (1 + odds)), rel=1e-15)
+        classes = odds / (1 + odds), 1 / (1 + odds)
+        entropy = -sum(share * share.ln() for share in classes)
+        assert prior_entropy(x) == pytest.approx(float(entropy), rel=1e-14)
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 1024, 1025, 5000])
