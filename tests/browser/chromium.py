@@ -59,3 +59,14 @@ def open_file(path: Path, *options: str) -> Opened:
         check=True,
     )
     return Opened(done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line])
+
+
+def played(script: str, page: str, folder: Path) -> str:
+    """The value that the body of a JavaScript function returns once the page is whole, as text."""
+    acting = f"setTimeout(async () => {{ document.title = String(await (async () => {{ {script} }})()); }})"
+    whole = f'<script>addEventListener("load", () => {acting})</script></body>'
+    opened = open_page(POLICY.sub("", page).replace("</body>", whole), folder)
+    assert opened.console == []
+    title = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
+    assert title is not None
+    return title.group(1)

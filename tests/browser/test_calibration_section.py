@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from swsdask.render.html import page
-from tests.browser.chromium import CHROMIUM, POLICY, open_page
+from tests.browser.chromium import CHROMIUM, played
 from tests.unit.test_render_ece import calibrated_systems
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
 
 
 def found(script: str, folder: Path) -> str:
-    acted = POLICY.sub("", page(calibrated_systems())).replace(
-        "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
-    )
-    opened = open_page(acted, folder)
-    assert opened.console == []
-    title = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
-    assert title is not None
-    return title.group(1)
+    return played(script, page(calibrated_systems()), folder)
 
 
 def test_plots_are_drawn_where_they_can_be_read(tmp_path: Path) -> None:

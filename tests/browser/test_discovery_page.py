@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from swsdask.render.discovery import page
-from tests.browser.chromium import CHROMIUM, POLICY, open_page
+from tests.browser.chromium import CHROMIUM, POLICY, open_page, played
 from tests.unit.test_render_discovery import result
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
@@ -33,14 +32,10 @@ def test_saved_columns_are_named_by_their_measures(tmp_path: Path) -> None:
         URL.createObjectURL = (content) => { made.push(content); return "#"; };
         [".discovered", ".classes"].forEach((table) =>
           document.querySelector(table).parentElement.nextElementSibling.querySelector("button").click());
-        setTimeout(async () => {
-          document.title = (await Promise.all(made.map((each) => each.text()))).join("|").replaceAll("\\n", "/");
-        });
+        await new Promise((done) => setTimeout(done));
+        return (await Promise.all(made.map((each) => each.text()))).join("|").replaceAll("\\n", "/");
     """
-    acted = POLICY.sub("", page(result())).replace("</body>", f"<script>{script}</script></body>")
-    title = re.search(r"<title>(.*?)</title>", open_page(acted, tmp_path).dom, re.DOTALL)
-    assert title is not None
-    measures, classes = title.group(1).split("|")
+    measures, classes = played(script, page(result()), tmp_path).split("|")
     heading = measures.split("/")[0].split(",")
     assert {"token_precision", "token_recall", "ned"} <= {*heading}
     assert len({*heading}) == len(heading)

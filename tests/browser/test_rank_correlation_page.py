@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +11,10 @@ from swsdask.comparison.rank_correlation import rank_correlation
 from swsdask.model.leaderboard import board
 from swsdask.model.measures import BALANCED
 from swsdask.render.rank_correlation import page
-from tests.browser.chromium import CHROMIUM, POLICY, open_page
+from tests.browser.chromium import CHROMIUM, open_page, played
 from tests.rank_correlations import of_numbers
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
-
-
-def after(script: str, made: str, folder: Path) -> str:
-    """What a script finds in the page, as it writes it into the page's title."""
-    acted = POLICY.sub("", made).replace(
-        "</body>", f"<script>document.title = String((() => {{ {script} }})())</script></body>"
-    )
-    opened = open_page(acted, folder)
-    assert opened.console == []
-    title = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
-    assert title is not None
-    return title.group(1)
 
 
 def test_numbers_lie_in_their_boxes_and_the_page_is_no_wider_than_the_window(tmp_path: Path) -> None:
@@ -47,7 +34,7 @@ def test_numbers_lie_in_their_boxes_and_the_page_is_no_wider_than_the_window(tmp
     """  # noqa: E501
     made = page(rank_correlation(result), board(result.table), "s")
     assert open_page(made, tmp_path).console == []
-    assert after(script, made, tmp_path) == f"{len(names) ** 2},{len(names) ** 2},true,true,true"
+    assert played(script, made, tmp_path) == f"{len(names) ** 2},{len(names) ** 2},true,true,true"
 
 
 @pytest.mark.parametrize("n_systems", [20, 120, 1_020])
@@ -60,4 +47,4 @@ def test_numbers_of_any_length_lie_in_their_discs(tmp_path: Path, n_systems: int
           [disc.nextElementSibling.textContent, width(disc.nextElementSibling) < 0.95 * width(disc)]).join();
     """
     made = page(rank_correlation(result, ["atwv", "ap"]), board(result.table), "s")
-    assert after(script, made, tmp_path) == f"1,true,{n_systems},true"
+    assert played(script, made, tmp_path) == f"1,true,{n_systems},true"

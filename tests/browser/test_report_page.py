@@ -14,23 +14,15 @@ import pytest
 import swsdask as sws
 from swsdask.model.results import Result
 from swsdask.render.html import page
-from tests.browser.chromium import CHROMIUM, POLICY, open_page
+from tests.browser.chromium import CHROMIUM, POLICY, open_page, played
 from tests.results import MadeUp, made_up, made_up_result, three_systems
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
 
 
 def after(script: str, folder: Path, result: Result | None = None) -> str:
-    """What a script that plays the reader finds, once the page is whole, as it writes it into the page's title."""
-    playing = f"setTimeout(() => {{ document.title = String((() => {{ {script} }})()); }})"
-    acted = POLICY.sub("", page(three_systems() if result is None else result)).replace(
-        "</body>", f'<script>addEventListener("load", () => {playing})</script></body>'
-    )
-    opened = open_page(acted, folder)
-    assert opened.console == []
-    found = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
-    assert found is not None
-    return found.group(1)
+    """What a script that plays the reader finds, once the page is whole."""
+    return played(script, page(three_systems() if result is None else result), folder)
 
 
 def test_conditions_stand_side_by_side(tmp_path: Path) -> None:
