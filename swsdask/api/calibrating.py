@@ -30,8 +30,8 @@ from swsdask.formats.in_memory import check_files
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.write import (
+    Losses,
     in_system,
-    left_out,
     rewrite_table,
     stays_table,
     system_to_add,
@@ -120,7 +120,7 @@ class Applied:
     """A run that was written: `rows` with scores from `lowest` to `highest`, of which `accepted` are decided YES.
 
     `systems` are the systems of the rows. `rounded` counts times finer than 0.1 ms. `dropped` lists what the written
-    run lacks (see `left_out`). A table in text that stays one keeps everything.
+    run lacks (see `formats.runs.write.Losses`). A table in text that stays one keeps everything.
     """
 
     source: str
@@ -196,15 +196,16 @@ def _applied(run: _Run, how: _Application) -> tuple[Applied, Problems]:
     applied, problems = Applied(run.source, run.target), Problems()
     read = read_run(run.source, problems, encoding=how.encoding)
     dialect = _dialect(run.source, run.target)
-    form = run.target if dialect is None else f"*.{dialect.root}.xml"
-    pieces = (_mapped(piece, how.score_map, how.threshold, applied, form) for piece in read)
+    losses = Losses(run.target if dialect is None else f"*.{dialect.root}.xml")
+    pieces = (_mapped(piece, how.score_map, how.threshold, applied, losses) for piece in read)
     if not how.encoding and stays_table(run.source, run.target):
         deque(pieces, 0)
-        applied.dropped, applied.rounded = (), 0
+        losses = Losses(run.target)
         if not len(problems):
             _rewrite(run, how)
     for first in pieces:
         write_like(run.source, chain([first], pieces), run.beside)
+    applied.rounded, applied.dropped = losses.rounded, losses.dropped
     return applied, problems
 
 
@@ -223,7 +224,7 @@ def _rewrite(run: _Run, how: _Application) -> None:
 
 
 def _mapped(
-    piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | None, applied: Applied, form: str
+    piece: RunPiece, score_map: AffineMap | StepMap, threshold: float | None, applied: Applied, losses: Losses
 ) -> RunPiece:
     header = piece.header
     if header.declared_scores:
@@ -240,8 +241,7 @@ def _mapped(
     applied.accepted += int((decision == 1).sum())
     applied.lowest = min(applied.lowest, score.min(initial=np.inf))
     applied.highest = max(applied.highest, score.max(initial=-np.inf))
-    applied.rounded += piece.rounded
-    applied.dropped = left_out(piece.header, form)
+    losses.add(piece)
     if header.system not in applied.systems:
         applied.systems.append(header.system)
     return replace(piece, header=header, score=score, decision=decision)

@@ -160,9 +160,7 @@ def nightly(
             codes.add(error.exit_code)
             continue
         phases.end()
-        for each in (outcome.missed, outcome):
-            if each is None:
-                continue
+        for each in filter(None, (outcome.missed, outcome)):
             record = each.record
             if record is None:
                 click.echo(f"{job.name}: nothing is new")
@@ -187,6 +185,7 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     csv and json have one record per night and system.
     """
     from swsdask.archive.storage import Storage
+    from swsdask.measures.names import name_in_gate
     from swsdask.model.errors import SettingsError, choices
     from swsdask.model.tables import records_as
     from swsdask.nightly.history import read_history
@@ -198,8 +197,8 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     found = past.board()
     if not found.systems:
         raise SettingsError(f"{archive}: no night has scored a system yet.")
-    ranking = [*found.by[:1], *(move.measure for night in past.nights for move in night.record.moves if move.measure)]
-    measure = (measure or next(reversed(ranking), "")).lower()
+    moves = (move.measure for night in reversed(past.nights) for move in reversed(night.record.moves) if move.measure)
+    measure = name_in_gate(measure) if measure else next(moves, next(iter(found.by), ""))
     rows = past.rows_of(measure, condition)
     if not rows:
         raise SettingsError(

@@ -236,14 +236,15 @@ def _remedy(unknown: tuple[int | str, ...]) -> str:
     for parent in parents:
         table = table.model_fields[parent].annotation
     settings = [name for name, _ in flat(Settings().model_dump())]
-    found = [name for name in settings if f".{name}".endswith(f".{last}")]
-    if not found and (near := difflib.get_close_matches(last, list(table.model_fields), n=1)):
-        return f"Nearest valid key: {near[0]}."
-    ends = [name.rpartition(".")[2] for name in found or settings]
-    near = difflib.get_close_matches(last.rpartition(".")[2], ends, n=1)
-    if not near:
-        return "swsdask settings lists all."
-    name = (found or settings)[ends.index(near[0])]
+    name = next((name for name in settings if f".{name}".endswith(f".{last}")), None)
+    if name is None:
+        if near := difflib.get_close_matches(last, list(table.model_fields), n=1):
+            return f"Nearest valid key: {near[0]}."
+        by_end = {name.rpartition(".")[2]: name for name in reversed(settings)}
+        near = difflib.get_close_matches(last.rpartition(".")[2], by_end, n=1)
+        if not near:
+            return "`swsdask settings` lists all."
+        name = by_end[near[0]]
     nested = reduce(lambda inner, key: f'{{"{key}": {inner}}}', reversed(name.split(".")), "...")
     return f"Write {name}, in a dictionary {nested}."
 

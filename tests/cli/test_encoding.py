@@ -257,13 +257,16 @@ def test_convert_reports_the_attributes_that_the_target_does_not_have(swsdask: C
         "timed.stdlist.xml",
         '<stdlist termlist_filename="q.xml" indexing_time="12.5" language="" index_size="1000" system_id="s">\n'
         '<detected_termlist termid="K1" term_search_time="2.5" oov_term_count="NA">\n'
-        '<term file="a" channel="1" tbeg="1.0" dur=".5" score="1" decision="YES"/>\n</detected_termlist></stdlist>\n',
+        '<term file="a" channel="1" tbeg="1.0" dur=".5" score="1" decision="YES"/>\n</detected_termlist>\n'
+        '<detected_termlist termid="K2" term_search_time="-1" oov_term_count="NA"></detected_termlist></stdlist>\n',
     )
+    empty = "  not written: 1 query without detections\n"
     losses = {
         "timed.kwslist.xml": "  not written: the attributes index_size, indexing_time\n",
-        "timed.csv": "  not written: the attributes index_size, indexing_time, search_time, termlist_filename\n",
+        "timed.csv": "  not written: the attributes index_size, indexing_time, search_time, termlist_filename\n"
+        + empty,
         "again.stdlist.xml": "",
-        "timed.parquet": "",
+        "timed.parquet": empty,
     }
     for name, lost in losses.items():
         target = files.folder / name

@@ -59,6 +59,9 @@ class Exported:
 FORMS = {
     "pandas": lambda frame: frame,
     "categories": lambda frame: frame.astype({"document": "category"}),
+    "many unused categories": lambda frame: frame.assign(
+        document=pd.Categorical(frame["document"], [*map("unused {}".format, range(99)), *frame["document"].unique()])
+    ),
     "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
     "large strings": lambda frame: pa.Table.from_pandas(frame, preserve_index=False).cast(
         pa.schema([(name, pa.large_string() if name == "document" else kind) for name, kind in _types(frame)])

@@ -15,7 +15,7 @@ from swsdask.measures import interpretation, system_notes
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy, ScoreShares, Shares, sigmoid
 from swsdask.measures.measure import Scored
-from swsdask.measures.threshold_curves import bayes_error_rates
+from swsdask.measures.threshold_curves import bayes_error_rates, curves
 from swsdask.model.settings import weights
 from swsdask.model.trials import Reference
 from swsdask.statistics.moments import Overlap, ZoomedMoments
@@ -271,6 +271,23 @@ def test_equal_hits_have_the_least_entropy_of_any_scale(hits: list[float]) -> No
         found.append(scored(rows, TWO_QUERIES))
     assert {each[None, "cnxe_min"] for each in found} == {found[0][None, "cnxe_min"]}
     assert math.isfinite(found[0][None, "cnxe_gamma"])
+
+
+def test_error_rates_of_many_scores_are_wrong_by_a_bin_at_most() -> None:
+    chance = np.random.default_rng(3)
+    hits, others = chance.normal(2.0, 2.0, (2, 50)), chance.normal(-2.0, 2.0, (2, 1950))
+    rows: list[Row] = [(query, 0, float(score), 1, True) for query in range(2) for score in hits[query]]
+    rows += [(query, 0, float(score), 0, False) for query in range(2) for score in others[query]]
+    asked = settings(operating_point=EVEN)
+    reference = with_thresholds(one_condition([50, 50], 2000), asked)
+    (curve,) = (
+        each for each in curves(Scored(statistics([rows], reference), reference, asked)) if each.curve == "ape_actual"
+    )
+    assert len(curve.x) == 81
+    exact = [
+        sigmoid(x) * (hits < -x).mean() + sigmoid(-x) * (others >= -x).mean() for x in np.asarray(curve.x).tolist()
+    ]
+    assert np.abs(curve.y - exact).max() < 0.002
 
 
 def test_error_rates_at_bayes_thresholds_are_those_of_every_trial() -> None:

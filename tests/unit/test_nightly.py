@@ -1139,7 +1139,7 @@ def test_a_history_without_scores_says_so(
 def test_history_in_the_terminal(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["history", str(three_nights / "archive")])
     assert "weak" in capsys.readouterr().out
-    main(["history", str(three_nights / "archive"), "weak", "--measure", "mtwv"])
+    main(["history", str(three_nights / "archive"), "weak", "--measure", "MTWV"])
     assert "•" in capsys.readouterr().out
     for arguments in (["nobody"], ["--measure", "nothing"]):
         with pytest.raises(SystemExit):

@@ -142,7 +142,7 @@ def test_unknown_keys_name_the_nearest() -> None:
         ({"evaluation.operating_point.c_miss": 3}, '{"evaluation": {"operating_point": {"c_miss": ...}}}.'),
         ({"operating_point.c_mis": 3}, 'Write evaluation.operating_point.c_miss, in a dictionary {"evaluation": '),
         ({"evaluation": {"fan_in": 3}}, 'Write engine.fan_in, in a dictionary {"engine": {"fan_in": ...}}.'),
-        ({"qqq": 3}, "setting qqq: unknown key. swsdask settings lists all."),
+        ({"qqq": 3}, "setting qqq: unknown key. `swsdask settings` lists all."),
     ],
 )
 def test_settings_outside_their_table_name_it(given: dict[str, object], told: str) -> None:

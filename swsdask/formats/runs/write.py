@@ -33,7 +33,7 @@ from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.values import FormatError, shown, system_of_file
-from swsdask.model.errors import InputError, Problem, Problems, SettingsError, without_formula
+from swsdask.model.errors import InputError, Problem, Problems, SettingsError, counted, without_formula
 from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunHeader, RunPiece
 from swsdask.model.trials import F64
 from swsdask.model.units import AUDIO_EXTENSIONS, TICKS_PER_SECOND, document_id
@@ -303,7 +303,7 @@ def _table(piece: RunPiece, schema: pa.Schema) -> pa.Table:
 
 
 class Converted(NamedTuple):
-    """A run that was written: the numbers of rows and of times finer than 0.1 ms, and what `left_out` returns."""
+    """A run that was written: the numbers of rows and of times finer than 0.1 ms, and what is lost: see `Losses`."""
 
     rows: int
     rounded: int
@@ -338,39 +338,64 @@ def convert(
         raise InputError(Problem(target, None, "a folder to write into", f"no folder {folder}", "Create it first."))
     problems = Problems()
     read = reader or partial(read_run, source, system=system, encoding=encoding)
-    rows, rounded = 0, 0
-    dropped: tuple[str, ...] = ()
+    rows, losses = 0, Losses(target)
     for piece in read(problems):
         rows += len(piece)
-        rounded += piece.rounded
-        dropped = left_out(piece.header, target)
+        losses.add(piece)
     problems.raise_if_any()
     with together(folder or ".") as hidden:
         unfinished = str(hidden / name)
         if reader is None and not encoding and stays_table(source, target):
             added = system or system_to_add(source, target)
             rewrite_table(source, unfinished, partial(in_system, added), harmless=harmless)
-            rounded, dropped = 0, ()
+            losses = Losses(target)
         else:
             write(read(problems), unfinished)
-    return Converted(rows, rounded, dropped)
+    return Converted(rows, losses.rounded, losses.dropped)
 
 
-def left_out(header: RunHeader, target: str) -> tuple[str, ...]:
-    """The columns of a table, and the attributes with a value, that a file of this name does not have."""
-    columns = header.attributes.get("ignored_columns")
-    parts = [f"the columns {columns}"] if columns else []
-    said = header_attributes(header)
-    root = _ROOTS.get(writer_of(target))
-    if delimiter_of(target) is not None:
-        lost = said.keys() - {"system_id", WITHOUT_TIMES}
-    else:
-        lost = set() if root is None else said.keys() & _of_other_dialect(said, root)
-    # The names of a query's search time and count have its id after a dot.
-    valued = {name.partition(".")[0] for name in lost if said[name] not in ("", _UNKNOWN_TIME, _UNKNOWN_COUNT)}
-    if valued:
-        parts.append(f"the attributes {', '.join(sorted(valued))}")
-    return tuple(parts)
+class Losses:
+    """Gathers what a file of a name does not keep of a run whose pieces are added.
+
+    `rounded` counts times finer than 0.1 ms.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._header: RunHeader | None = None
+        self._listed: set[str] = set()
+        self._detected: set[str] = set()
+        self.rounded = 0
+
+    def add(self, piece: RunPiece) -> None:
+        """Add the next piece."""
+        self.rounded += piece.rounded
+        self._header = piece.header
+        if piece.listed:
+            there = np.flatnonzero(np.bincount(piece.query, minlength=len(piece.queries)))
+            self._listed.update(piece.listed)
+            self._detected.update(piece.queries[query] for query in there.tolist())
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The columns of a table, the attributes with a value, and the queries that are not written."""
+        if self._header is None:
+            return ()
+        columns = self._header.attributes.get("ignored_columns")
+        parts = [f"the columns {columns}"] if columns else []
+        said = header_attributes(self._header)
+        root = _ROOTS.get(writer_of(self._target))
+        if delimiter_of(self._target) is not None:
+            lost = said.keys() - {"system_id", WITHOUT_TIMES}
+        else:
+            lost = set() if root is None else said.keys() & _of_other_dialect(said, root)
+        # The names of a query's search time and count have its id after a dot.
+        valued = {name.partition(".")[0] for name in lost if said[name] not in ("", _UNKNOWN_TIME, _UNKNOWN_COUNT)}
+        if valued:
+            parts.append(f"the attributes {', '.join(sorted(valued))}")
+        if root is None and (n_empty := len(self._listed - self._detected)):
+            parts.append(f"{counted(n_empty, 'queries')} without detections")
+        return tuple(parts)
 
 
 def in_system(system: str | None, scores: F64) -> dict[str, pa.StringArray]:
