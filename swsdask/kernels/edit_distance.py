@@ -1,11 +1,11 @@
-"""Levenshtein distances of sequences of labels, bit-parallel, and their histogram over all pairs of types.
+"""Bit-parallel Levenshtein distances between sequences of labels, and their histogram over all pairs of types.
 
-The columns of the distance matrix are kept as bits that mark where it rises and falls by one, 64 rows to a word:
-Myers, "A fast bit-vector algorithm for approximate string matching based on dynamic programming", J. ACM 46 (1999), in
-the form for distances of whole strings and of several words of Hyyrö, "A bit-vector algorithm for computing Levenshtein
-and Damerau edit distances", Nordic J. Computing 10 (2003). Up to `LANES` patterns of one word each are compared with a
-text at once, which the compiler does in vectors; longer patterns take several words. The masks that mark where a label
-occurs in a pattern are made once per pattern.
+A column of the distance matrix is stored as bits that mark where it rises and where it falls by one, 64 rows per word.
+The algorithm is that of Myers, "A fast bit-vector algorithm for approximate string matching based on dynamic
+programming", J. ACM 46 (1999). Its form for distances between whole strings and for several words is that of Hyyrö, "A
+bit-vector algorithm for computing Levenshtein and Damerau edit distances", Nordic J. Computing 10 (2003). Up to `LANES`
+patterns of one word each are compared with a text at once, in loops that the compiler vectorises. Longer patterns take
+several words. The masks that mark where a label occurs in a pattern are built once per pattern.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _TOP = np.uint64(WORD - 1)
 
 
 class Types(NamedTuple):
-    """Sides of pairs as types: side s has the types bounds[s]:bounds[s + 1], those of at most `WORD` labels first.
+    """The types of the sides of products: side s has the types bounds[s]:bounds[s + 1].
 
-    Type t is the sequence first[t]:last[t] of labels; entries[t]:entries[t + 1] of `slot`, `number` count how often the
-    side has it in which slots. All int64.
+    Types of at most `WORD` labels come first within a side. Type t is the sequence of labels first[t]:last[t].
+    Rows entries[t]:entries[t + 1] of `slot` and `number` list the slots in which the side has the type, and how often.
+    All columns are int64.
     """
 
     bounds: I64
@@ -44,11 +45,12 @@ class Types(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Patterns that are compared with a text at once: one long one, or up to `LANES` of one word, from type `low` on.
+    """Patterns that are compared with a text at once: one long pattern, or up to `LANES` patterns of one word.
 
-    `masks` uint64 [n_labels, room]; `sizes`, `ends` (the bit of the last label), `rises`, `falls` and `distances`
-    uint64 [room], room for the words of the longest pattern and for `LANES` at least; `counts` int64 [n_slots, LANES +
-    1] how often each pattern is in which slot, and last how many patterns are; `places` int64 [LANES].
+    `masks` is uint64 [n_labels, room]; `sizes`, `ends` (the bit of the last label), `rises`, `falls` and `distances`
+    are uint64 [room]. `room` is at least `LANES`, and at least the number of words of the longest pattern. `counts`
+    int64 [n_slots, LANES + 1] holds how often each pattern occurs in each slot; its last column is the number of
+    patterns that occur in the slot. `places` int64 [LANES] holds the place of each pattern's distance in a histogram.
     """
 
     masks: U64
@@ -67,7 +69,7 @@ _PRODUCTS = (column(int64), column(int64), column(int64))
 
 @part()
 def _mark(masks: U64, lane: int, label: I32, first: int, last: int) -> None:
-    """Set a pattern's masks: bit i of the words from `lane` on of masks[c] where its label i is c."""
+    """Set the masks of a pattern: bit i of the words of masks[c] from `lane` on is set where label i is c."""
     for place in range(last - first):
         masks[label[first + place], lane + (place >> 6)] |= _ONE << np.uint64(place & (WORD - 1))
 
@@ -80,7 +82,7 @@ def _unmark(masks: U64, lane: int, label: I32, first: int, last: int) -> None:
 
 @part()
 def _distance(masks: U64, size: int, label: I32, first: int, last: int, rises: U64, falls: U64) -> int:
-    """The distance of the pattern of `masks`, `size` labels long, to the sequence first:last."""
+    """Return the distance between the pattern of `masks`, which has `size` labels, and the sequence first:last."""
     if size == 0:
         return last - first
     words = (size + WORD - 1) >> 6
@@ -90,6 +92,7 @@ def _distance(masks: U64, size: int, label: I32, first: int, last: int, rises: U
     distance = size
     for place in range(first, last):
         mask = masks[label[place]]
+        # Row 0 of the matrix rises by one in every column, because the distance is that to the whole text.
         rise_in, fall_in = _ONE, _NONE
         for word in range(words):
             equal, rise, fall = mask[word], rises[word], falls[word]
@@ -108,7 +111,7 @@ def _distance(masks: U64, size: int, label: I32, first: int, last: int, rises: U
 
 @part()
 def _distances(block: _Block, label: I32, first: int, last: int) -> None:
-    """The distances of patterns of one word to the sequence first:last."""
+    """Write the distances between the patterns of one word and the sequence first:last into `block.distances`."""
     masks, sizes, ends, rises, falls, distances = block[:6]
     for lane in range(LANES):
         rises[lane], falls[lane], distances[lane] = _ALL, _NONE, sizes[lane]
@@ -131,10 +134,10 @@ def _distances(block: _Block, label: I32, first: int, last: int) -> None:
 
 @kernel(int32[::1](column(int32), int64, column(int64), column(int64), column(int64), column(int64)))
 def edit_distances(label: I32, n_labels: int, first: I64, last: I64, other_first: I64, other_last: I64) -> I32:
-    """The distance of each sequence first:last of `label` to other_first:other_last, int32 [n].
+    """Return the distance between each label[first:last] and label[other_first:other_last], int32 [n].
 
-    `label` int32 [n_rows] holds numbers below `n_labels`; the others int64 [n]. Masks are made anew only where a row's
-    sequence is not that of the row before.
+    `label` int32 [n_rows] holds numbers below `n_labels`; the other arrays are int64 [n]. Masks are built only where
+    first:last differs from the range of the previous row.
     """
     words = 1
     for row in range(len(first)):
@@ -172,7 +175,10 @@ def _room_for(types: Types, n_labels: int, n_slots: int) -> _Block:
 
 @part()
 def _lanes(types: Types, low: int, high: int) -> int:
-    """Return how many of the patterns low:high the next block has: 1 if it takes several words, else as many as fit."""
+    """Return the number of patterns in the next block, among low:high: 1 if the first pattern takes several words.
+
+    Otherwise the block has all patterns of one word, up to `LANES`.
+    """
     lanes = 1
     while lanes < LANES and low + lanes < high and types.last[low + lanes] - types.first[low + lanes] <= WORD:
         lanes += 1
@@ -203,7 +209,7 @@ def _leave(block: _Block, types: Types, label: I32, low: int, lanes: int) -> Non
 
 @part()
 def _meets(block: _Block, types: Types, text: int) -> bool:
-    """Whether a type is in a slot that one of the patterns is in."""
+    """Return whether a type occurs in a slot in which a pattern occurs."""
     for entry in range(types.entries[text], types.entries[text + 1]):
         if block.counts[types.slot[entry], LANES] > 0:
             return True
@@ -212,7 +218,7 @@ def _meets(block: _Block, types: Types, text: int) -> bool:
 
 @part()
 def _add(block: _Block, types: Types, text: int, lanes: int, weight: int, place_of: I64, histogram: I64) -> None:
-    """Add the pairs of the first `lanes` patterns with a text."""
+    """Add the pairs of each of the first `lanes` patterns with a text to the histogram."""
     length = types.last[text] - types.first[text]
     for lane in range(lanes):
         block.places[lane] = place_of[max(np.int64(block.sizes[lane]), length)] + np.int64(block.distances[lane])
@@ -228,12 +234,12 @@ def _add(block: _Block, types: Types, text: int, lanes: int, weight: int, place_
 def add_distances(
     types: Types, lefts: I64, rights: I64, weights: I64, label: I32, n_labels: int, place_of: I64, histogram: I64
 ) -> None:
-    """Add the distance of every pair of fragments of different types, of one slot, of the two sides of each product.
+    """Add the distances of all pairs of fragments of each product that have different types and the same slot.
 
-    Products are pairs of sides `lefts` and `rights`, whose pairs count `weights` times each. `label` int32 holds
-    numbers below `n_labels`. A pair of a slot at distance d whose longer type has m labels counts
-    in `histogram` int64 [n_slots, n_places] at place_of[m] + d. The types of the two sides of a product differ, or the
-    sides are the same and each pair of its types counts once. Pairs of types without a common slot are not compared.
+    A product pairs the fragments of side `lefts` with those of side `rights`; each pair counts `weights` times. `label`
+    int32 holds numbers below `n_labels`. A pair in a slot, at distance d, whose longer type has m labels counts in that
+    row of `histogram` int64 [n_slots, n_places] at place_of[m] + d. The two sides of a product have no type in common,
+    or they are the same side; then each pair of its types counts once. Types without a common slot are not compared.
     """
     block = _room_for(types, n_labels, len(histogram))
     for product in range(len(lefts)):
@@ -251,6 +257,7 @@ def add_distances(
                     block.distances[0] = distance
                 else:
                     _distances(block, label, first, last)
+                # Within one side, a text meets only the patterns before it, so that each pair counts once.
                 before = text - low if left == right else lanes
                 _add(block, types, text, min(lanes, before), weights[product], place_of, histogram)
             _leave(block, types, label, low, lanes)

@@ -1,16 +1,17 @@
-"""Completion of pairs of fragments to pairs of windows, as intervals on diagonals; and which of these are gold.
+"""Completion of pairs of fragments to pairs of windows, as intervals on diagonals, and the gold pairs among them.
 
-Entries are fragments of one class in one fold, each with its phones. Entries that read alike, that is with the same
-labels and the same room for windows, are one row; rows of one class and fold are one group. What two strings have in
-common depends on their rows only, so it is found once per pair of rows, and no pair of strings is enumerated; that two
-entries are far enough apart follows from the ends of a row, and is checked pair by pair only where all entries of a row
-are close to another. Sets of windows are bit masks per start: bit L - 1 is the window of L phones.
+Entries are fragments of one class in one fold, each with its phones. Entries with the same labels and the same room for
+windows form one row; the rows of one class and fold form one group. The windows that two strings have in common depend
+only on their rows. So they are found once per pair of rows, and pairs of strings are not enumerated. The first and the
+last entry of a row usually show that an entry is far enough from some entry of the row. Pairs are checked one by one
+only where neither of these two is clear of the entry. Sets of windows are bit masks per start: bit L - 1 stands for the
+window of L phones.
 
-A set of pairs of windows is kept without one entry per pair. Windows of equal length that start at phones i <= j lie on
-the diagonal j - i of their fold. Two strings of m <= n phones give n - m + 1 intervals of m phones each: all windows
-inside an interval face those so far behind it. An interval is a key, ((fold * n_phones) + j - i) * n_phones + i for its
-first phones i and j, and its length. Of intervals only those that no other holds are kept: sets of pairs are equal iff
-these are.
+A set of pairs of windows is stored without an entry per pair. Windows of equal length that start at phones i <= j lie
+on the diagonal j - i of their fold. Two strings of m <= n phones give n - m + 1 intervals of m phones each: every
+window inside an interval is paired with the window j - i phones after it. An interval consists of a key, ((fold *
+n_phones) + j - i) * n_phones + i for its first phones i and j, and a length. Only intervals that no other interval
+contains are kept. Two sets of pairs of windows of all lengths are equal if and only if their intervals are equal.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ U32 = NDArray[np.uint32]
 
 
 class Entries(NamedTuple):
-    """Fragments by (group, row, file, start, end): equally long columns, and phones that they have one by one.
+    """Fragments sorted by (group, row, file, start, end), as columns of equal length, and the phones of each.
 
-    Entry e has the phones first[e]:last[e] of the corpus, which are places at[e]:at[e + 1] of `label` and `room`;
-    `room` is the length of the longest gold window that may start there inside the fragment.
+    Entry e has the phones first[e]:last[e] of the corpus, which are the places at[e]:at[e + 1] of `label` and `room`.
+    `room` is the length of the longest gold window that may start at a phone inside the fragment.
     """
 
     file: I32
@@ -48,9 +49,9 @@ class Entries(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Row r has the entries begins[r]:begins[r + 1]; its group the rows low[r]:high[r].
+    """The rows: row r has the entries begins[r]:begins[r + 1], and its group has the rows low[r]:high[r].
 
-    `by_length` has the entries of each group from the one with the most phones.
+    `by_length` lists the entries of each group in descending order of their numbers of phones.
     """
 
     begins: I64
@@ -67,7 +68,7 @@ _ROWS = record(Rows, int64[::1], int64[::1], int64[::1], int64[::1])
 
 @part()
 def _from_to(shortest: int, longest: int) -> np.uint32:
-    """The windows of so many phones."""
+    """Return the mask of the windows of `shortest` to `longest` phones."""
     windows = (np.int64(1) << longest) - (np.int64(1) << (shortest - 1))
     return np.uint32(windows) if longest >= shortest else np.uint32(0)
 
@@ -81,10 +82,14 @@ def _overlap(entries: Entries, one: int, other: int) -> bool:
 
 @part()
 def _complete(entries: Entries, own: I64, by_length: I64, shortest: int, longest: int, mask: U32) -> None:
-    """The windows of the entries `own` that completion pairs with any: up to the length of the longest partner."""
+    """Add to `mask` the windows of the entries `own` that completion pairs with another window.
+
+    They have at most as many phones as the longest partner of their entry.
+    """
     at = entries.at
     for one in own:
         partner = 0
+        # The first partner found is the longest one. An entry overlaps itself, so it is not its own partner.
         for other in by_length:
             if not _overlap(entries, one, other):
                 partner = min(at[other + 1] - at[other], longest)
@@ -95,7 +100,10 @@ def _complete(entries: Entries, own: I64, by_length: I64, shortest: int, longest
 
 @part()
 def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) -> bool:
-    """The gold windows that face an equal one where the shorter string lies along the longer one; whether any do."""
+    """Write the gold windows of two entries that completion pairs with an equal window; return whether there are any.
+
+    Completion aligns the shorter string with the longer one at every offset without overhang.
+    """
     label, room = entries.label, entries.room
     at, other_at = entries.at[one], entries.at[other]
     m, n = entries.at[one + 1] - at, entries.at[other + 1] - other_at
@@ -116,7 +124,7 @@ def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) 
 
 @part()
 def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, mask: U32, other_mask: U32) -> None:
-    """Do as `_common` for two entries of one file; windows that overlap the one they face are left out."""
+    """Add to the masks of all places what `_common` finds for two entries of one file, without overlapping windows."""
     label, room, first, other_first = entries.label, entries.room, entries.first[one], entries.first[other]
     at, other_at = entries.at[one], entries.at[other]
     m, n = entries.at[one + 1] - at, entries.at[other + 1] - other_at
@@ -135,7 +143,7 @@ def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, 
 
 @part()
 def _clear(entries: Entries, one: int, other: int) -> bool:
-    """Whether one lies entirely before the other: in time and with all of its phones."""
+    """Return whether `one` lies entirely before `other`, both in time and in phones."""
     return bool(entries.end[one] <= entries.start[other] and entries.last[one] <= entries.first[other])
 
 
@@ -143,7 +151,8 @@ def _clear(entries: Entries, one: int, other: int) -> bool:
 def _credit(entries: Entries, low: int, high: int, partners: I64, start: I32, end: I32, common: U32, mask: U32) -> None:
     """Give the entries low:high the windows that they have in common with `partners`, a row of one file.
 
-    An entry that some partner is clear of has them all; the others have what they have with each.
+    An entry gets all of them if it is in another file, or clear of the first or the last partner. Any other entry gets,
+    for each partner that it does not overlap, the windows that do not overlap the window they are paired with.
     """
     early, late = partners[0], partners[-1]
     for one in range(low, high):
@@ -160,11 +169,11 @@ def _credit(entries: Entries, low: int, high: int, partners: I64, start: I32, en
 def match_rows(
     entries: Entries, rows: Rows, low: int, high: int, start: I32, end: I32, shortest: int, longest: int
 ) -> tuple[U32, U32]:
-    """Match the windows from every phone of every entry: those of flat(P_disc*), and of flat(P_disc* and P_all).
+    """Return the windows that start at every phone of every entry: of flat(P_disc*), and of flat(P_disc* and P_all).
 
-    The first has those of the entries of the rows `low` <= r < `high`, the second what these rows have in common with
-    later rows of their group and themselves, on both sides: uint32 [n_places] each. `start`, `end` int32 [n_phones].
-    Windows of the first have `shortest` to `longest` phones, those of the second 3 to 20.
+    Both results are masks, uint32 [n_places]. The first has the windows of the entries of the rows `low` <= r < `high`,
+    of `shortest` to `longest` phones. The second has the windows of 3 to 20 phones that these rows have in common with
+    themselves and with later rows of their group, in the entries of both rows. `start` and `end` are int32 [n_phones].
     """
     n_places = entries.at[-1]
     completed, gold = np.zeros(n_places, np.uint32), np.zeros(n_places, np.uint32)
@@ -185,6 +194,7 @@ def match_rows(
                 continue
             if not _common(entries, begin, other_begin, common, other_common):
                 continue
+            # If a row is in several files, every entry of the other row has a partner in another file.
             if entries.file[other_begin] != entries.file[other_till - 1]:
                 for place in range(entries.at[begin], entries.at[begin + 1]):
                     of_row[place] |= common[place - entries.at[begin]]
@@ -215,10 +225,10 @@ _INTERVALS = several(int64[::1], int32[::1])
 def pair_up(
     fold: I64, till: I64, first: I64, last: I64, start: I32, end: I32, low: int, high: int, n_phones: int
 ) -> tuple[I64, I32]:
-    """The intervals of the fragments `low` <= a < `high` with later ones of their group, where they are not `near`.
+    """Return the intervals of the fragments `low` <= a < `high` with later ones of their group that are not `near`.
 
-    Fragment a has the phones first[a]:last[a], the times start[a], end[a] and the fold fold[a]; its group ends before
-    till[a]. Returns keys int64 and lengths int32, in no order and maybe more than once.
+    Fragment a has the phones first[a]:last[a], the times start[a] and end[a], and the fold fold[a]; its group ends
+    before till[a]. The result has keys int64 and lengths int32, unsorted and possibly with duplicates.
     """
     most = 0
     for a in range(low, high):
@@ -242,9 +252,9 @@ def pair_up(
 
 @kernel(_INTERVALS(column(int64), column(int32), column(int64), column(int32), int64))
 def maximal(key: I64, length: I32, other_key: I64, other_length: I32, n_phones: int) -> tuple[I64, I32]:
-    """Return the intervals of two lists, each sorted by key, that no other contains, sorted and distinct.
+    """Return the intervals of two lists, each sorted by key, that no other interval contains, sorted and distinct.
 
-    There may be so many that nothing but the lists and what is kept of them is held.
+    The lists may fill much of the memory, so only the lists and the intervals that are kept are held.
     """
     n, n_others = len(key), len(other_key)
     kept_key, kept_length = np.empty(n + n_others, np.int64), np.empty(n + n_others, np.int32)
@@ -258,20 +268,24 @@ def maximal(key: I64, length: I32, other_key: I64, other_length: I32, n_phones: 
         while other < n_others and other_key[other] == own:
             longest = max(longest, other_length[other])
             other += 1
+        # On a diagonal, kept intervals have ascending starts and ends: if any contains this one, the last one does.
         if kept > 0:
             before = kept_key[kept - 1]
             if before // n_phones == own // n_phones and before + kept_length[kept - 1] >= own + longest:
                 continue
         kept_key[kept], kept_length[kept] = own, longest
         kept += 1
-    if 4 * kept > 3 * len(kept_key):  # a copy would need as much again for a moment, and save little
+    if 4 * kept > 3 * len(kept_key):  # a copy would briefly need as much memory again, and save little
         return kept_key[:kept], kept_length[:kept]
     return kept_key[:kept].copy(), kept_length[:kept].copy()
 
 
 @kernel(int64[::1](column(int64), column(int32), int32[::1]))
 def number_starts(key: I64, length: I32, line: I32) -> I64:
-    """The phones at which windows of some intervals start, numbered in `line` int32 [n_phones], -1 for all others."""
+    """Return the phones at which windows of the intervals start, and write their numbers into `line`, int32 [n_phones].
+
+    `line` is -1 at first, and remains -1 for all other phones.
+    """
     n_phones = len(line)
     found = np.empty(n_phones, np.int64)
     n = 0
@@ -303,11 +317,11 @@ def number_starts(key: I64, length: I32, line: I32) -> I64:
 def count_pairs(
     key: I64, length: I32, label: I32, room: U8, start: I32, end: I32, line: I32, paired: I64, gold: I64
 ) -> None:
-    """Count the pairs of each window, and those whose windows are equal, have room and are not `near`.
+    """Count the pairs of each window, and its gold pairs: two equal windows with room that are not `near` each other.
 
-    Intervals are `maximal` ones of one fold. `label`, `room`, `start`, `end` have an entry per phone; `line` says which
-    row of `paired` and `gold` is the phone's, int64 [n_lines, longest - 2]; column k is that of k + 3 phones. A window
-    that is paired with itself counts once.
+    The intervals are `maximal` intervals of one fold. `label`, `room`, `start` and `end` have one entry per phone.
+    `line` is the row of a phone in `paired` and `gold`, int64 [n_lines, longest - 2]; column k counts windows of k + 3
+    phones. A window that is paired with itself counts once.
     """
     n_phones, longest = len(label), paired.shape[1] + SHORTEST - 1
     equal = np.zeros(max(length.max() if len(length) else 0, 1), np.int64)
@@ -323,6 +337,7 @@ def count_pairs(
             equal[place] = min(run, room[i + place], room[j + place])
         for place in range(length[row] - SHORTEST + 1):
             a, b = i + place, j + place
+            # Windows of at most counted - place phones lie inside the previous interval too.
             for size in range(max(SHORTEST, counted - place + 1), min(longest, length[row] - place) + 1):
                 right = size <= equal[place] and not near(start[a], end[a + size - 1], start[b], end[b + size - 1])
                 paired[line[a], size - SHORTEST] += 1
@@ -348,11 +363,11 @@ def count_pairs(
 def tally_types(
     starts: I32, begins: I64, length: int, start: I32, end: I32, room: U8, line: I32, paired: I64, gold: I64
 ) -> I64:
-    """Count, for each type that has a pair of `gold`, its pairs: a row each of int64 [n, 5].
+    """Count the pairs of each type that has a pair in `gold`; return one row per type, int64 [n, 5].
 
-    Groups are those of `ngrams.refine`, of one fold. The columns: windows that are paired, in how many pairs they are,
-    and in how many of gold; windows with `room` that one with room is not `near` to, and how many such ordered pairs
-    there are. `line` is -1 for phones without a row.
+    Groups are those of `ngrams.refine`, in one fold. The columns are the number of paired windows, the number of their
+    pairs, the number of their pairs in `gold`, the number of windows with `room` that are not `near` all other windows
+    with room, and the number of such ordered pairs. `line` is -1 for phones without a row in `paired` and `gold`.
     """
     table = np.empty((len(begins) - 1, 5), np.int64)
     rows = 0
