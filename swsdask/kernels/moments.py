@@ -1,10 +1,10 @@
 """Moments of scores within bins that widen with the distance from a centre, and the points that represent a bin.
 
-`statistics.moments` says what bins and moments are. Points of a bin are the nodes of Gauss quadrature for its moments
-up to the fifth (Golub and Welsch 1969): the roots of the third orthogonal polynomial where a bin's scores have that
-much to tell, of the second where they have not, and their mean where they are one score. Everything is made of
-additions, multiplications, divisions and square roots, so every bit is the same whatever library or width of vectors a
-machine has.
+`statistics.moments` defines bins and moments. The points of a bin are the nodes of Gauss quadrature for its moments up
+to the fifth (Golub and Welsch 1969). They are the roots of the third orthogonal polynomial if the moments determine it
+beyond rounding errors, else the roots of the second one. A bin with one distinct score has its mean. All results
+consist of additions, multiplications, divisions and square roots, so every bit is the same for all mathematical
+libraries and vector widths.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part, sever
 from swsdask.model.trials import F64, I32, I64
 
 SUMS = 8
-"""The number of sums of a bin."""
+"""The number of sums per bin."""
 
 POSITION = 42
-"""The low bits of a float that are the position in its bin: a binade has 2^(52 - 42) bins."""
+"""The number of low bits of a float that give its position in its bin: a binade has 2^(52 - 42) bins."""
 
 FARTHEST = 2.0**1023
-"""Scores farther from the centre than so many units count as so far."""
+"""The greatest distance from the centre, in units: scores that are farther away count as this far."""
 
 _BLOCK = 256
 _POSITION = np.uint64(POSITION)
@@ -39,28 +39,28 @@ _MAGIC = 1.5 * 2.0**52
 _MAGIC_BITS = 0x4338000000000000
 _WHOLE = 2.0**52
 _WHOLE_BITS = np.uint64(0x4330000000000000)
-"""With a whole number below 2^52 in its low bits, the bits of that number and 2^52: many processors have no other
-instruction that makes floats of several 64-bit integers at once, none that multiplies them or shifts in their sign."""
+"""The bits of 2^52: with a whole number below 2^52 in the low bits, they are those of 2^52 plus that number. Many
+processors lack vector instructions that convert 64-bit integers to floats, multiply them or shift in their sign."""
 
 _BINS = (int64[::1], int64[:, ::1])
 
 
 @part()
 def _away(distance: float) -> np.uint64:
-    """The bits of 1 + a distance from the centre, in units."""
+    """Return the bits of 1 + `distance`, a distance from the centre in units, at most `FARTHEST`."""
     far = distance + 1.0
     return np.float64(far if far < FARTHEST else FARTHEST).view(np.uint64)
 
 
 @part()
 def _nearest(x: float) -> np.int64:
-    """The nearest integer, |x| < 2^51."""
+    """Return the integer nearest to x, |x| < 2^51."""
     return np.float64(x + _MAGIC).view(np.int64) - _MAGIC_BITS
 
 
 @kernel(int64(column(float64), float64, float64))
 def reach(score: F64, centre: float, unit: float) -> int:
-    """Count the bins on either side of the centre out to the farthest of the scores."""
+    """Return the number of bins on each side of the centre that hold all scores."""
     n_side = 0
     per_unit = 1.0 / unit
     for row in range(len(score)):
@@ -94,12 +94,13 @@ def add_powers(
     sums: I64,
     n_lines: int,
 ) -> int:
-    """Add `times` (1 or -1) the powers of every score to the sums of its bin; returns how many bins have sums now.
+    """Add the powers of every score, times `times` (1 or -1), to the sums of its bin; return the number of rows in use.
 
-    `bounds` int64 [n_stretches + 1] cuts `score`; `layer` int32 [n_stretches], -1 where a stretch is not counted. A
-    layer has 2 * `n_side` places in `line` int32, of which bin b has place n_side + b: one more than the row of `sums`
-    that is the bin's, 0 for a bin without scores yet. `sums` int64 [>= n_places or scores, SUMS] has `n_lines` rows in
-    use, and says how many scores, and then what `statistics.moments` says. The unit is a power of two.
+    `bounds` int64 [n_stretches + 1] cuts `score` into stretches; `layer` int32 [n_stretches] is -1 where a stretch is
+    not counted. A layer has 2 * `n_side` places in `line` int32; its bin b has place n_side + b. `line` is one more
+    than the row of the bin in `sums`, or 0 if the bin has no scores yet. `sums` is int64 [n, SUMS], where n is at least
+    the number of places or the number of scores. Its first `n_lines` rows are in use. Its columns are the number of
+    scores, and then the sums that `statistics.moments` defines. `unit` is a power of two.
     """
     place = np.empty(_BLOCK, np.int64)
     p1, p1_low = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64)
@@ -124,7 +125,7 @@ def add_powers(
                 u2 = u * u
                 square = u2 * 2.0**28
                 rest = square - ((square + _MAGIC) - _MAGIC)
-                # (n ^ -1) - -1 is -n.
+                # (n ^ -1) - -1 is -n: this gives integers the sign of `times` without a multiplication.
                 p1[row] = ((np.int64(position >> _HALF) - _MIDDLE_HIGH) ^ negative) - negative
                 p1_low[row] = (np.int64(position & _LOW_HALF) ^ negative) - negative
                 p2[row] = _nearest(sign * square)
@@ -153,7 +154,10 @@ def add_powers(
 
 @kernel(several(*_BINS)(column(int64), int64[:, ::1], column(int64), int64[:, ::1]))
 def merge_sums(key: I64, sums: I64, other_key: I64, other_sums: I64) -> tuple[I64, I64]:
-    """Two tables of bins as one: `key` int64 ascending, distinct, and `sums` int64 [n, SUMS]; bins of no scores go."""
+    """Merge two tables of bins: `key` int64, ascending and distinct, and `sums` int64 [n, SUMS].
+
+    Bins whose number of scores is 0 afterwards are dropped.
+    """
     n, m = len(key), len(other_key)
     joined = np.empty(n + m, np.int64)
     total = np.empty((n + m, SUMS), np.int64)
@@ -171,13 +175,13 @@ def merge_sums(key: I64, sums: I64, other_key: I64, other_sums: I64) -> tuple[I6
 
 
 _SAME_SCORE = 4e-15
-"""A variance of u below this is rounding."""
+"""A variance of u up to this is a rounding error."""
 
 _ROUNDED = 4e-9
-"""Third to fifth moments of u are known to this."""
+"""The accuracy of the third to fifth moments of u."""
 
 _STEPS = 6
-"""Newton steps to a root from the bound that is nearest to it: the error falls from .3 to below 1e-16 in five."""
+"""The number of Newton steps to a root from the bound nearest to it: five reduce the error from .3 to below 1e-16."""
 
 
 @part(**NOTHING_NEW)
@@ -187,7 +191,7 @@ def _clipped(x: float, low: float, high: float) -> float:
 
 @part(**NOTHING_NEW)
 def _polished(t: float, p: float, q: float, r: float) -> float:
-    """A root of t^3 + p t^2 + q t + r, of one that is close."""
+    """Return a root of t^3 + p t^2 + q t + r, refined from an approximation by two Newton steps."""
     for _ in range(2):
         slope = (3.0 * t + 2.0 * p) * t + q
         if slope != 0.0:
@@ -197,10 +201,11 @@ def _polished(t: float, p: float, q: float, r: float) -> float:
 
 @part(several(float64, float64, float64)(float64, float64, float64), error_model="numpy", **NOTHING_NEW)
 def _roots(p: float, q: float, r: float) -> tuple[float, float, float]:
-    """The roots of t^3 + p t^2 + q t + r, all real and distinct, the highest first.
+    """Return the roots of t^3 + p t^2 + q t + r, which are all real and distinct, in descending order.
 
-    With t = x - p / 3 it is x^3 - 3 a^2 x + 2 b, whose roots lie within 2 a of 0. The outer one that is farther from
-    the others is found from there, which Newton steps never pass. Those others are the roots of a quadratic.
+    The substitution t = x - p / 3 gives x^3 - 3 a^2 x + 2 b, whose roots lie within 2 a of 0. The root that is farthest
+    from the others has the sign of -b. Newton steps from 2 a on that side approach it and never pass it. The other two
+    are the roots of a quadratic.
     """
     shift = p / 3.0
     square = max(shift * shift - q / 3.0, 0.0)
@@ -212,6 +217,7 @@ def _roots(p: float, q: float, r: float) -> tuple[float, float, float]:
             x -= ((x * x - 3.0 * square) * x + 2.0 * b) / slope
     apart = math.sqrt(max(12.0 * square - 3.0 * x * x, 0.0))
     opposite = -(x + math.copysign(apart, x)) / 2.0
+    # The smaller root is computed from the product of the two, because their sum would lose digits.
     between = (x * x - 3.0 * square) / opposite if opposite != 0.0 else 0.0
     first, middle, last = (x, between, opposite) if x > 0.0 else (opposite, between, x)
     return _polished(first - shift, p, q, r), _polished(middle - shift, p, q, r), _polished(last - shift, p, q, r)
@@ -219,10 +225,10 @@ def _roots(p: float, q: float, r: float) -> tuple[float, float, float]:
 
 @kernel(several(float64[::1], float64[::1], int64[::1])(column(int64), int64[:, ::1]), error_model="numpy")
 def nodes(bins: I64, sums: I64) -> tuple[F64, F64, I64]:
-    """The points of some bins: positions z and weights > 0, float64 [n], and the row of the bin of each, int64 [n].
+    """Return the points of bins: positions z and weights > 0, float64 [n], and the row of each point's bin, int64 [n].
 
-    `bins` int64 [n_bins] are numbers of bins; `sums` int64 [n_bins, SUMS] is theirs. The points of a bin, at most
-    three, have its moments up to the fifth, within the rounding of these.
+    `bins` int64 [n_bins] are numbers of bins and `sums` int64 [n_bins, SUMS] their sums. A bin has at most three
+    points. Their moments up to the fifth are those of the bin, within the rounding of the moments.
     """
     z, weight = np.empty(3 * len(bins), np.float64), np.empty(3 * len(bins), np.float64)
     row = np.empty(3 * len(bins), np.int64)
@@ -246,6 +252,8 @@ def nodes(bins: I64, sums: I64) -> tuple[F64, F64, I64]:
             c3 = m3 - 3.0 * m1 * m2 + 2.0 * mean2 * m1
             c4 = m4 - 4.0 * m1 * m3 + 6.0 * mean2 * m2 - 3.0 * mean2 * mean2
             c5 = m5 - 5.0 * m1 * m4 + 10.0 * mean2 * m3 - 10.0 * mean2 * m1 * m2 + 4.0 * mean2 * mean2 * m1
+            # For scores with mean 0 and variance 1, the orthogonal polynomials are 1, t, t^2 - skew t - 1 and the one
+            # whose roots are found below. (t - b) (t - c) has the mean 1 + b c, which gives the share of a third node.
             low, high = (-1.0 - m1) / deviation, (1.0 - m1) / deviation
             skew = _clipped((c3 if abs(c3) > _ROUNDED else 0.0) / (v * deviation), low, high)
             left = c4 * v - c3 * c3 - v * v * v

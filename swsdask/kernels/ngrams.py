@@ -1,11 +1,12 @@
 """Equal n-grams of labels, and numbers for equal sequences of labels.
 
-N-grams are not compared in pairs: groups of equal ones are refined by their next label. The gold set keeps those that
-occur twice in a fold without overlap.
+N-grams are not compared pair by pair: groups of equal n-grams are split by their next label. The gold set consists of
+the n-grams that occur twice in a fold without overlap.
 
-A sequence is a range of rows of one column of labels. It is found by its hash and compared label by label, so two that
-share a hash are still distinguished. A table of sequences is `slots` int32 [a power of two, at least twice as many], -1
-where empty, and where its entries are: columns `entry_first`, `entry_last` int64.
+A sequence is a range of rows of one column of labels. It is looked up by its hash and compared label by label, so two
+sequences with the same hash are still distinguished. A table of sequences consists of `slots` int32 [a power of two, at
+least twice the number of sequences], which is -1 where empty, and of the ranges of its entries, columns `entry_first`
+and `entry_last` int64.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from swsdask.model.trials import I16, I32, I64
 U8 = NDArray[np.uint8]
 
 SHORTEST = 3
-"""Labels of the shortest n-grams, by whose ids n-grams are divided among cells."""
+"""The number of labels of the shortest n-grams. Their ids divide n-grams among cells."""
 
 
 @part()
@@ -32,9 +33,9 @@ def _trigram(label: I32, start: int, n_labels: int) -> int:
 
 @kernel(int64[::1](column(int32), column(uint8), int64))
 def trigrams(label: I32, room: U8, n_labels: int) -> I64:
-    """The trigram at every place with `room` for one: its labels as the digits of a number, int64 [n_trigrams].
+    """Return the trigram at every place with `room` for one, int64 [n_trigrams]: a number whose digits are its labels.
 
-    `label` int32 [n]; `room` uint8 [n] is the length of the longest n-gram that may start there.
+    `label` is int32 [n]; `room` uint8 [n] is the length of the longest n-gram that may start at a place.
     """
     found = np.empty(len(label), np.int64)
     n = 0
@@ -47,7 +48,7 @@ def trigrams(label: I32, room: U8, n_labels: int) -> I64:
 
 @kernel(int32[::1](column(int32), column(uint8), int64, int64, int64))
 def starts_within(label: I32, room: U8, n_labels: int, low: int, high: int) -> I32:
-    """The starts of trigrams `low` <= id < `high`, ascending int32."""
+    """Return the starts of the trigrams with `low` <= id < `high`, int32, ascending."""
     found = np.empty(len(label), np.int32)
     n = 0
     for start in range(len(label)):
@@ -59,9 +60,10 @@ def starts_within(label: I32, room: U8, n_labels: int, low: int, high: int) -> I
 
 @kernel(several(int32[::1], int64[::1])(column(int32), column(int64), column(int32), column(uint8), int64, int64))
 def refine(starts: I32, begins: I64, label: I32, room: U8, length: int, n_labels: int) -> tuple[I32, I64]:
-    """Groups of equal n-grams of `length` labels as groups of those of `length` + 1; what occurs once is left out.
+    """Split groups of equal n-grams of `length` labels into groups of equal n-grams of `length` + 1 labels.
 
-    Group g is starts[begins[g]:begins[g + 1]]; starts stay in their order within a group.
+    Group g is starts[begins[g]:begins[g + 1]]; starts keep their order within a group. Groups of one n-gram are
+    dropped.
     """
     kept = np.empty(len(starts), np.int32)
     kept_begins = np.empty(len(starts) // 2 + 1, np.int64)
@@ -118,16 +120,17 @@ def add_partnered(
     flat: I64,
     longest: U8,
 ) -> None:
-    """Count the n-grams with an equal one of the same fold that shares at most half of the shorter one's extent.
+    """Count the n-grams that share at most half of the shorter extent with an equal n-gram of the same fold.
 
-    Groups are those of `ngrams.refine`; `file`, `start`, `end` int32 [n_phones], `room` uint8 and `fold` int16
-    [n_phones] say how many phones from one on stay in one stretch of a fold, and of which fold. Adds to `flat` int64
-    [n_folds] and sets `longest` uint8 [n_phones] to `length` where such an n-gram starts.
+    Groups are those of `ngrams.refine`. `file`, `start` and `end` are int32 [n_phones]. `room` uint8 [n_phones] is the
+    number of phones, from each phone on, that stay in one stretch of a fold; `fold` int16 [n_phones] is that fold. Adds
+    to `flat` int64 [n_folds], and sets `longest` uint8 [n_phones] to `length` where such an n-gram starts.
 
-    Looking at the first and the last n-gram of a group is enough: they are in several files, or n-grams x < z < y of
-    one file start and end in that order, and where x and z share at most half of z, that is end(x) - start(z) <=
-    end(z) - end(x), then end(x) - start(y) <= end(x) - start(z) <= end(z) - end(x) <= end(y) - end(x): x and y share
-    at most half of y, and not more of x than x and z do.
+    It suffices to compare an n-gram with the first and the last n-gram of its group and fold. If these two are in
+    different files, every n-gram has a partner in another file. Otherwise all are in one file, and n-grams x < z < y
+    start and end in that order. Suppose that x and z share at most half of z: end(x) - start(z) <= end(z) - end(x).
+    Then end(x) - start(y) <= end(x) - start(z) <= end(z) - end(x) <= end(y) - end(x). So x and y share at most half of
+    y, and they share no more of x than x and z do.
     """
     first = np.full(len(flat), -1, np.int64)
     last = np.empty(len(flat), np.int64)
@@ -161,7 +164,7 @@ def add_partnered(
 
 @part()
 def count_near(ones: I64, length: int, start: I32, end: I32) -> I64:
-    """Count the others that each n-gram is near to, int64; `ones` are sorted by start, whatever their files."""
+    """Count, for each n-gram, the others that it is `near`, int64; `ones` are sorted by start, regardless of file."""
     n_near = np.zeros(len(ones), np.int64)
     for i in range(len(ones)):
         till = end[ones[i] + length - 1]
@@ -187,9 +190,10 @@ def add_apart(
     pairs: I64,
     longest: U8,
 ) -> None:
-    """Count the n-grams with an equal one of the same fold that they are not `near` to, and such ordered pairs.
+    """Count the n-grams that have an equal n-gram of the same fold that they are not `near`, and such ordered pairs.
 
-    Arguments as `add_partnered`, but files do not count, and `longest` is set for n-grams without a partner too.
+    The arguments are those of `add_partnered`, but files are ignored, and `longest` is also set for n-grams without a
+    partner.
     """
     for group in range(len(begins) - 1):
         members = starts[begins[group] : begins[group + 1]]
@@ -218,7 +222,10 @@ def add_apart(
 
 @kernel(int16[::1](column(uint8), column(int16)))
 def covered(longest: U8, fold: I16) -> I16:
-    """Return the fold of the n-grams that hold each phone, -1: none. An n-gram of `longest` [i] starts at phone i."""
+    """Return the fold of the n-grams that contain each phone, int16; -1 if there are none.
+
+    An n-gram of `longest` [i] phones starts at phone i.
+    """
     found = np.full(len(longest), -1, np.int16)
     till = 0
     for phone in range(len(longest)):
@@ -235,7 +242,7 @@ _HALF = np.uint64(32)
 
 @part()
 def _slot_of(first: int, last: int, label: I32, slots: I32, entry_first: I64, entry_last: I64) -> np.int64:
-    """The slot of the entry equal to a sequence, or the empty one where it belongs."""
+    """Return the slot of the entry that equals a sequence, or the empty slot where such an entry belongs."""
     key = _SEED
     for row in range(first, last):
         key = (key ^ np.uint64(label[row])) * _FACTOR
@@ -258,9 +265,10 @@ def _slot_of(first: int, last: int, label: I32, slots: I32, entry_first: I64, en
 
 @kernel(several(int32[::1], int32[::1], int64[::1], int64[::1])(column(int64), column(int64), column(int32)))
 def number_sequences(first: I64, last: I64, label: I32) -> tuple[I32, I32, I64, I64]:
-    """The number of each sequence label[first:last], int32 in order of first appearance without gaps, and the table.
+    """Number the sequences label[first:last] in order of first appearance, without gaps; return numbers and a table.
 
-    The table is `slots`, `entry_first`, `entry_last`; entry k is the first sequence of number k.
+    The numbers are int32 [n]. The table is `slots`, `entry_first`, `entry_last`; entry k is the first sequence with
+    number k.
     """
     size = 2
     while size < 2 * len(first):
@@ -281,7 +289,7 @@ def number_sequences(first: I64, last: I64, label: I32) -> tuple[I32, I32, I64, 
 
 @kernel(int32[::1](column(int64), column(int64), column(int32), column(int32), column(int64), column(int64)))
 def find_sequences(first: I64, last: I64, label: I32, slots: I32, entry_first: I64, entry_last: I64) -> I32:
-    """The number that each sequence has in a table of the same labels, int32; -1 where the table has it not."""
+    """Return the number of each sequence in a table over the same `label`, int32; -1 where the table lacks it."""
     numbers = np.empty(len(first), np.int32)
     for row in range(len(first)):
         numbers[row] = slots[_slot_of(first[row], last[row], label, slots, entry_first, entry_last)]

@@ -1,8 +1,8 @@
-"""Pairs of fragments without a loop over all pairs: those that overlap, and those that several classes have.
+"""Pairs of fragments that overlap, and pairs that several classes contain, without a loop over all pairs.
 
-Overlap is that of the measures document of the Zero Resource challenge (of tde: `placing.near`). Stretches are columns
-sorted by (file, start) that do not overlap within one file; those of file f are rows first[f]:first[f + 1]. Times are
-int32 ticks of 0.1 ms.
+Overlap is defined by the measures document of the Zero Resource challenge; tde's overlap is `placing.near`. Stretches
+are columns sorted by (file, start). Stretches of one file do not overlap; those of file f are rows
+first[f]:first[f + 1]. Times are int32 ticks of 0.1 ms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from swsdask.model.trials import I32, I64, Bool
 
 @part()
 def share_more_than_half(start: int, end: int, other_start: int, other_end: int) -> bool:
-    """Two fragments of one file share more than half of the shorter one's extent."""
+    """Return whether two fragments of one file share more than half of the shorter one's extent."""
     shared = min(end, other_end) - max(start, other_start)
     return bool(2 * shared > min(end - start, other_end - other_start))
 
@@ -34,13 +34,16 @@ ANY_TIME: Final = 2
 """Two fragments of one file share any time."""
 
 NEAR_OR_ANY_TIME: Final = 3
-"""Two fragments of any files are `near`, or of one file and share any time."""
+"""Two fragments of any files are `near`, or two fragments of one file share any time."""
 
 ACROSS_FILES: Final = (NEAR, NEAR_OR_ANY_TIME)
 
 
 class Times(NamedTuple):
-    """Fragments, int64: `begin` and `end` are ticks, but in a rule within files those of one clock for all files."""
+    """The files and times of fragments, int64.
+
+    `begin` and `end` are ticks. For rules within files they are ticks of one clock on which files follow one another.
+    """
 
     file: I64
     begin: I64
@@ -53,7 +56,7 @@ _SIDES = (column(int64), column(int64), column(int64))
 
 @part()
 def _overlap(rule: int, times: Times, one: int, other: int) -> bool:
-    """Whether two fragments that share time overlap."""
+    """Return whether two fragments that share time overlap by a rule."""
     if rule == ANY_TIME:
         return True
     if rule == MOST_OF_THE_SHORTER:
@@ -65,7 +68,7 @@ def _overlap(rule: int, times: Times, one: int, other: int) -> bool:
 
 @part()
 def _after(times: Times, low: int, high: int, moment: int, strictly: bool) -> int:
-    """The first of the rows low:high that begins at a moment or later, or (strictly) later."""
+    """Return the first of the rows low:high that begins at or after a moment, or only after it (`strictly`)."""
     while low < high:
         middle = (low + high) >> 1
         if times.begin[middle] > moment or (times.begin[middle] == moment and not strictly):
@@ -77,12 +80,13 @@ def _after(times: Times, low: int, high: int, moment: int, strictly: bool) -> in
 
 @kernel(int64(_TIMES, *_SIDES, int64, int64[::1], int64[:, ::1]))
 def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, cursor: I64, found: I64) -> int:
-    """Write the next overlapping pairs of rows to `found` int64 [3, room], with the product each is of: how many.
+    """Write the next overlapping pairs of rows, and the product of each, to `found` int64 [3, room]; return how many.
 
-    Side s has the rows bounds[s]:bounds[s + 1] of `times`, by begin. A product is the pairs of a row of side `lefts`
-    with one of another side `rights`, or of two rows of one side. `cursor` int64 [4], zeros at first, says where to go
-    on; it is at its end if fewer than `room` pairs are written. A product is gone through by the left side's rows, each
-    with those of the right side that begin no earlier, then by the right side's with those that begin later.
+    Side s has the rows bounds[s]:bounds[s + 1] of `times`, sorted by begin. A product consists of the pairs of a row of
+    side `lefts` with a row of another side `rights`, or of the pairs of rows of one side. `cursor` int64 [4], zeros at
+    first, is the place to continue from; it is at the end if fewer than `room` pairs are written. To find every pair
+    once, each row of the left side is paired with the rows of the right side that begin no earlier, and then each row
+    of the right side with the rows of the left side that begin later.
     """
     written = 0
     product, turn, place, other = cursor
@@ -118,10 +122,11 @@ def overlapping(times: Times, bounds: I64, lefts: I64, rights: I64, rule: int, c
 
 @kernel(several(int64[::1], int64[::1])(*_SIDES, column(int64), column(int64), int64))
 def ranks(bounds: I64, lefts: I64, rights: I64, fragment: I64, slot: I64, n_slots: int) -> tuple[I64, I64]:
-    """Rank each row of the left side of every product: how many of the right side, in its slot, are before it, and all.
+    """Count, for each row of a product's left side, the right side's rows in its slot: those before it, and all.
 
-    Side s has the rows bounds[s]:bounds[s + 1] of `fragment`, ascending, and `slot`, below `n_slots`; -1: not counted.
-    The rows of the left sides come one product behind the other; 0 and 0 for those not counted.
+    Side s has the rows bounds[s]:bounds[s + 1] of `fragment`, ascending, and of `slot`, below `n_slots`; -1 marks rows
+    that are not counted. The results list the rows of the left sides product by product. Rows that are not counted have
+    0 and 0.
     """
     n = 0
     for side in lefts:
@@ -155,7 +160,7 @@ def ranks(bounds: I64, lefts: I64, rights: I64, fragment: I64, slot: I64, n_slot
 
 @part()
 def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other_last: int, rank: int) -> bool:
-    """Whether two ascending ranges of `ranks` have a number in common that is greater than `rank`."""
+    """Return whether two ascending ranges of `ranks` have a number in common that is greater than `rank`."""
     one, other = last - 1, other_last - 1
     while one >= first and other >= other_first and ranks[one] > rank and ranks[other] > rank:
         if ranks[one] == ranks[other]:
@@ -169,11 +174,12 @@ def _have_a_later_one(ranks: I64, first: int, last: int, other_first: int, other
 
 @kernel(several(int64[::1], int64[::1])(column(int64), column(int64), column(int64), column(int64), column(int64)))
 def repeated_pairs(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -> tuple[I64, I64]:
-    """The pairs of groups that a class has which a class of higher rank has too, once per such class.
+    """Return, for each class, its pairs of groups that a class of higher rank contains too.
 
-    A group is fragments that are in the same classes: group g, of `size` [g] fragments, is in those of the ranks
+    So a pair appears once for every class that contains it, except the one of the highest rank. A group is a set of
+    fragments that are in the same classes. Group g has `size` [g] fragments, and its classes have the ranks
     rank[first[g]:first[g + 1]], ascending. The class of rank r has the groups member[bounds[r]:bounds[r + 1]]. A group
-    makes a pair with itself if it has several fragments.
+    forms a pair with itself if it has several fragments.
     """
     room = 16
     pairs = np.empty((2, room), np.int64)
@@ -182,6 +188,7 @@ def repeated_pairs(bounds: I64, member: I64, first: I64, rank: I64, size: I64) -
     for own in range(len(bounds) - 1):
         n_shared = 0
         for place in range(bounds[own], bounds[own + 1]):
+            # Only groups whose highest rank is above this class can be in a pair of both classes.
             if rank[first[member[place] + 1] - 1] > own:
                 shared[n_shared] = member[place]
                 n_shared += 1
@@ -208,11 +215,12 @@ def _mark_within_file(low: int, high: int, start: I32, end: I32, marked: Bool) -
     """Mark the fragments low:high of one file, sorted by start, that have a partner.
 
     Let y begin after x. They share at most half of the shorter one iff y begins at or after the middle of x and x ends
-    at or before the middle of y. So x has a partner behind it iff of those that begin at or after its middle the one
-    with the latest middle has it late enough; and y has one before it iff of those whose middles are at or before its
-    start the one that ends first ends early enough.
+    at or before the middle of y. So x has a later partner iff, among the fragments that begin at or after the middle of
+    x, the latest middle is at or after the end of x. And y has an earlier partner iff, among the fragments whose middle
+    is at or before the start of y, the earliest end is at or before the middle of y.
     """
     size = high - low
+    # Middles are stored doubled, so that they are integers.
     middle = np.empty(size, np.int64)
     for i in range(size):
         middle[i] = np.int64(start[low + i]) + end[low + i]
@@ -236,10 +244,11 @@ def _mark_within_file(low: int, high: int, start: I32, end: I32, marked: Bool) -
 
 @kernel(boolean[::1](column(int64), column(int32), column(int32), column(int32)))
 def have_partner(begins: I64, file: I32, start: I32, end: I32) -> Bool:
-    """Whether each fragment has one in its group that is of another file, or shares at most half of the shorter one.
+    """Return whether each fragment has a partner: one of its group in another file or with at most half shared.
 
-    Group g has the rows begins[g]:begins[g + 1] of `file`, `start`, `end` (ticks), sorted by (file, start). The time
-    for a group of n is n log n: no pairs are looked at.
+    Two fragments of one file are partners if they share at most half of the shorter one's extent. Group g has the rows
+    begins[g]:begins[g + 1] of `file`, `start` and `end` (ticks), sorted by (file, start). A group of n fragments takes
+    time n log n, because its pairs are not enumerated.
     """
     marked = np.empty(len(file), np.bool_)
     for group in range(len(begins) - 1):
@@ -259,7 +268,7 @@ _STRETCHES = (column(int64), column(int32), column(int32))
 
 @kernel(int64[::1](*_FRAGMENTS, *_STRETCHES))
 def holding(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, stretch_end: I32) -> I64:
-    """The row of the stretch that each fragment lies entirely inside, int64; -1 where there is none."""
+    """Return the row of the stretch that contains each fragment entirely, int64; -1 where there is none."""
     holder = np.full(len(file), -1, np.int64)
     for row in range(len(file)):
         low, high = first[file[row]], first[file[row] + 1]
@@ -271,9 +280,9 @@ def holding(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, str
 
 @kernel(int64[::1](*_FRAGMENTS, *_STRETCHES))
 def sharing_most(file: I32, start: I32, end: I32, first: I64, stretch_start: I32, stretch_end: I32) -> I64:
-    """The row of the stretch that shares most time with each fragment (in doubles, as tde has it), int64.
+    """Return the row of the stretch that shares the most time with each fragment, int64.
 
-    Of several the first; -1 where there is none.
+    Times are doubles, as in tde. Of equal stretches the first one is taken; -1 where no stretch shares any time.
     """
     best = np.full(len(file), -1, np.int64)
     for row in range(len(file)):
