@@ -1,18 +1,18 @@
-"""The ladder: the slots of scores among rungs, counts between and at them, and error rates as a threshold moves.
+"""The ladder: slots of scores among rungs, counts between and at rungs, and error rates at every threshold.
 
-Rungs are ascending distinct scores with inf behind them. The *slot* of a score is the number of rungs <= it: slot 0
-lies below the first rung, slot r + 1 begins at rung r, and slot n - 1 (n rungs with the inf) at the last finite one. It
-is found in about constant time, and exactly whatever the rungs are.
+Rungs are ascending distinct scores, followed by inf. The *slot* of a score is the number of rungs <= the score: slot 0
+lies below the first rung, slot r + 1 begins at rung r, and slot n - 1 (of n rungs including inf) begins at the last
+finite rung. A slot is found exactly, and in about constant time for all sets of rungs.
 
-The line of scores is cut into equal buckets, `BUCKETS` per rung, between fences that outliers do not move (three times
-the quartiles' distance beyond them); what lies beyond a fence falls into the outermost bucket. A bucket's first rung is
-looked up and the few rungs inside it are searched. The map from scores to buckets is computed with one subtraction and
-one multiplication, both monotone in floating point, so no rounding can put a score on the wrong side of a rung of
-another bucket. Buckets are equal either in the score or in its float key (the integer of its bits, which is about
-logarithmic): whichever crowds the rungs less.
+The range of scores is cut into equal buckets, `BUCKETS` per rung, between two fences. The fences lie three times the
+interquartile range beyond the quartiles, so outliers do not move them. Scores beyond a fence fall into the outermost
+bucket. The first rung of a bucket is looked up, and the few rungs inside the bucket are searched. A score is mapped to
+its bucket by one subtraction and one multiplication. Both are monotone in floating point, so no rounding error can put
+a score on the wrong side of a rung of another bucket. Buckets have equal widths either in the score or in its float key
+(its bits as an integer, roughly its logarithm), whichever crowds the rungs less.
 
-Scores are counted between the rungs of a class of queries, of every query on its own, or of rankings, where those that
-equal a rung are counted apart. Sorted rows are merged. Trials are also counted by decision.
+Scores are counted between the rungs of a class of queries, of each query or of each ranking. For rankings, scores that
+equal a rung are also counted separately. Other kernels merge sorted rows and count trials by decision.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ONE = np.uint64(1)
 
 
 class Rungs(NamedTuple):
-    """Rungs with their buckets: `first` int32 [n_buckets + 1] is the number of rungs in front of each bucket."""
+    """Rungs with their buckets: `first` int32 [n_buckets + 1] is the number of rungs before each bucket."""
 
     scores: F64
     first: I32
@@ -48,7 +48,7 @@ _RUNGS = record(Rungs, column(float64), int32[::1], boolean, float64, float64)
 
 @part(float64(float64, boolean), **NOTHING_NEW)
 def _place(score: float, logarithmic: bool) -> float:
-    """The score itself, or its float key: monotone either way, and the same for 0.0 and -0.0."""
+    """Return the score or its float key. Both are monotone, and equal for 0.0 and -0.0."""
     if not logarithmic:
         return score
     bits = np.float64(score).view(np.int64)
@@ -85,7 +85,7 @@ def _cut(scores: F64, logarithmic: bool) -> Rungs:
 
 @part(int64(_RUNGS), **NOTHING_NEW)
 def _crowding(rungs: Rungs) -> int:
-    """The sum of squares of the rungs per bucket."""
+    """Return the sum, over buckets, of the squared number of rungs."""
     squares = 0
     for bucket in range(len(rungs.first) - 1):
         squares += (rungs.first[bucket + 1] - rungs.first[bucket]) ** 2
@@ -94,7 +94,7 @@ def _crowding(rungs: Rungs) -> int:
 
 @part(_RUNGS(column(float64)))
 def cut_rungs(scores: F64) -> Rungs:
-    """Rungs ready to be searched. `scores`: float64, ascending, distinct, the last one inf and no other."""
+    """Return rungs with buckets. `scores` is float64, ascending and distinct; only the last one is inf."""
     evenly = _cut(scores, False)
     crowding = _crowding(evenly)
     if crowding <= 2 * len(scores):
@@ -105,9 +105,9 @@ def cut_rungs(scores: F64) -> Rungs:
 
 @part(void(column(float64), _RUNGS, int32[::1]), **NOTHING_NEW)
 def find_slots(score: F64, rungs: Rungs, slot: I32) -> None:
-    """Write the slot of every score (finite) into `slot`, as long as `score`.
+    """Write the slot of every score (finite) into `slot`, which has the length of `score`.
 
-    Places are unsigned: those that may be negative would each be looked at for it.
+    Indices are unsigned, because numba tests every signed index for being negative.
     """
     scores, first, logarithmic, low, scale = rungs
     n_buckets = len(first) - 1
@@ -116,6 +116,7 @@ def find_slots(score: F64, rungs: Rungs, slot: I32) -> None:
         bucket = np.uint64(_bucket(s, logarithmic, low, scale, n_buckets))
         begin, end = np.uint64(first[bucket]), np.uint64(first[bucket + _ONE])
         if end - begin <= _ONE:
+            # If the bucket is empty, rung `begin` is in a later bucket, so it is above the score.
             slot[row] = begin + np.uint64(scores[begin] <= s)
         else:
             while begin < end:
@@ -140,11 +141,11 @@ _COUNT_OWN = void(
 
 @kernel(_COUNT)
 def count_slots(bounds: I64, line: I32, layer: I32, score: F64, scores: F64, counts: I32, highest: F64) -> None:
-    """Add every score to `counts` [line of its stretch, its slot among the rungs `scores`]; keep each slot's highest.
+    """Count every score in `counts` [line of its stretch, its slot among the rungs `scores`]; keep each slot's highest.
 
-    `bounds` int64 [n_stretches + 1] cuts `score`; `line` int32 [n_stretches] is the row of `counts` int32
-    [n_lines, n_slots], -1 where a stretch is not counted; `layer` int32 [n_lines] the row of `highest` float64
-    [n_layers, n_slots] that belongs to a line. Fewer than 2^31 rows.
+    `bounds` int64 [n_stretches + 1] cuts `score` into stretches. `line` int32 [n_stretches] is the row of a stretch in
+    `counts` int32 [n_lines, n_slots], -1 where a stretch is not counted. `layer` int32 [n_lines] is the row of a line
+    in `highest` float64 [n_layers, n_slots]. There are fewer than 2^31 scores.
     """
     rungs = cut_rungs(scores)
     n_slots = len(scores)
@@ -172,7 +173,7 @@ def count_slots(bounds: I64, line: I32, layer: I32, score: F64, scores: F64, cou
 
 @kernel(int64[::1](column(int32), column(float64), column(int64), column(float64)))
 def find_own_rungs(query: I32, score: F64, offsets: I64, scores: F64) -> I64:
-    """The row in `scores` of each score, which is one of its query's own rungs (see `count_own_slots`): int64."""
+    """Return the row in `scores` of each score, int64. Each score is a rung of its query (see `count_own_slots`)."""
     rows = np.empty(len(score), np.int64)
     for number in range(len(score)):
         begin, end = offsets[query[number]], offsets[query[number] + 1]
@@ -182,10 +183,11 @@ def find_own_rungs(query: I32, score: F64, offsets: I64, scores: F64) -> I64:
 
 @kernel(_COUNT_OWN)
 def count_own_slots(bounds: I64, query: I32, group: I16, score: F64, offsets: I64, scores: F64, counts: I64) -> None:
-    """Add every score to `counts` [slot among its query's own rungs, group].
+    """Count every score in `counts` [slot among its query's own rungs, group].
 
-    `query` int32, `group` int16 [n_stretches]; the rungs of query q, with the inf, are scores[offsets[q] :
-    offsets[q + 1]], and their slots the same rows of `counts` int64 [n_slots, n_groups].
+    `bounds` int64 [n_stretches + 1] cuts `score` into stretches; `query` int32 and `group` int16 are [n_stretches]. The
+    rungs of query q, including inf, are scores[offsets[q] : offsets[q + 1]]. Their slots are the same rows of `counts`
+    int64 [n_slots, n_groups].
     """
     slots = np.empty(_BLOCK, np.int32)
     for stretch in range(len(query)):
@@ -217,11 +219,11 @@ _RANKED = void(
 def count_ranks(
     bounds: I64, ranking: I32, line: I32, score: F64, offsets: I64, scores: F64, counts: I64, tied: I64
 ) -> None:
-    """Add every score to `counts` [slot among the rungs of its ranking, line], those of a rung to `tied` [rung, line].
+    """Count every score in `counts` [slot among its ranking's rungs, line], and in `tied` [rung, line] if it is a rung.
 
-    `bounds` int64 [n_stretches + 1] cuts `score`; `ranking` and `line` int32 [n_stretches] are those of a stretch, line
-    -1 where it is not counted. The rungs of ranking r, with the inf, are scores[offsets[r] : offsets[r + 1]], and their
-    slots the same rows of `counts` and `tied`, int64 [n_rungs, n_lines].
+    `bounds` int64 [n_stretches + 1] cuts `score` into stretches. `ranking` and `line` int32 [n_stretches] describe the
+    stretches; `line` is -1 where a stretch is not counted. The rungs of ranking r, including inf, are
+    scores[offsets[r] : offsets[r + 1]]. Their slots are the same rows of `counts` and `tied`, int64 [n_rungs, n_lines].
     """
     slots = np.empty(_BLOCK, np.int32)
     known = -1
@@ -250,7 +252,10 @@ _ROWS = (column(float64), column(int32), column(int16))
 
 @kernel(int64[::1](*_ROWS, *_ROWS))
 def merge_order(score: F64, query: I32, group: I16, other_score: F64, other_query: I32, other_group: I16) -> I64:
-    """The sorted order of two tables of rows one behind the other, each sorted by its three columns: int64 [n + m]."""
+    """Return the order that sorts the rows of two tables, each sorted by its three columns; int64 [n + m].
+
+    Rows of the second table are numbered from n on.
+    """
     n, m = len(score), len(other_score)
     order = np.empty(n + m, np.int64)
     i, j = 0, 0
@@ -292,7 +297,7 @@ _INFINITE = 0x7FF0000000000000
 
 @part(int64(int64), **NOTHING_NEW)
 def _key(bits: int) -> int:
-    """Map the bits of a score to an integer that sorts as the score does, and back."""
+    """Map the bits of a score to an integer that sorts as the score does. The map is its own inverse."""
     return bits ^ ((bits >> 63) & _ABOVE)
 
 
@@ -309,13 +314,13 @@ def count_decisions(
     lowest: F64,
     highest: F64,
 ) -> None:
-    """Add trials to `counts` int64 [n_queries, n_groups, 3] by their decision (its last place: none), and widen the
-    extreme scores, float64 [n_queries, n_groups].
+    """Count trials by decision, and update the extreme scores.
 
-    `bounds` int64 [n_stretches + 1] cuts `score` and `decision`; `query` and `group` are [n_stretches]. No stretch is
-    empty. Extremes are looked for among integers, of which the compiler takes several at once. Raises `ValueError` for
-    a score that is NaN, which lies beyond infinity then, and for a decision that is none of 1, 0 and -1: nobody need
-    have looked at them before.
+    `counts` is int64 [n_queries, n_groups, 3]; its last place counts trials without a decision. `min_yes`, `max_no`,
+    `lowest` and `highest` are float64 [n_queries, n_groups]. `bounds` int64 [n_stretches + 1] cuts `score` and
+    `decision` into stretches; `query` and `group` are [n_stretches]. No stretch is empty. Extremes are sought among
+    integer keys, because the compiler vectorises their comparison. Raises `ValueError` for a NaN score, whose key lies
+    beyond that of inf or -inf, and for a decision other than 1, 0 and -1: the caller need not check for either.
     """
     extremes = np.empty(4, np.float64)
     bits = extremes.view(np.int64)
@@ -373,12 +378,13 @@ def add_rates(
     p_miss: F64,
     p_fa: F64,
 ) -> None:
-    """Add, level by level, what is accepted at every rung to `hits` and `false_alarms`, and to `p_miss` and `p_fa`
-    (all [n_rungs]) the misses / N_act and the false alarms / (N - N_act), where these are positive.
+    """Add the counts and the error rates at every rung, level by level.
 
-    `counts` [n_lines, n_rungs] are the trials of a slot (see `statistics.ladder`), `rung` and `level_of_hit` [n_hits]
-    the hits. `levels` are the distinct N_act and `n_targets` the targets of all queries that have so many; what is of
-    level -1 does not count.
+    At every rung, the accepted trials are added to `hits` and `false_alarms`, misses / N_act to `p_miss`, and false
+    alarms / (N - N_act) to `p_fa`, where the divisor is positive. These arrays are [n_rungs]. `counts` [n_lines,
+    n_rungs] are the trials of each slot (see `statistics.ladder`); `rung` and `level_of_hit` [n_hits] describe the
+    hits. `levels` are the distinct values of N_act, and `n_targets` the number of targets of all queries with each
+    value. Lines and hits of level -1 do not count.
     """
     n = len(hits)
     every, new_hits = np.empty((2, n), np.int64)

@@ -1,8 +1,8 @@
-"""The phones or words of a stretch of time, by the three definitions of term discovery; and cover.
+"""The phones or words of stretches of time, by the three definitions of term discovery, and coverage.
 
-Tokens are columns sorted by (file, start) that do not overlap within one file; those of file f are rows
-first[f]:first[f + 1]. A stretch has a range of rows. Times are int32 ticks of 0.1 ms; seconds are `ticks / 10_000`,
-the doubles that an official tool parses.
+Tokens are columns sorted by (file, start). Tokens of one file do not overlap; those of file f are rows
+first[f]:first[f + 1]. The tokens of a stretch are a range of rows. Times are int32 ticks of 0.1 ms. Seconds are
+`ticks / 10_000`, the doubles that the official tools parse.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _EDGE_TICKS = 300
 
 
 def _least_rounded_to(thousandths: int) -> float:
-    """The least double that `round(x, 3)` takes to so many thousandths or more."""
+    """Return the least double that `round(x, 3)` rounds to at least this number of `thousandths`."""
     half = Fraction(2 * thousandths - 1, 2000)
     nearest = float(half)
     return nearest if Fraction(nearest) > half else float(np.nextafter(nearest, np.inf))
 
 
 def _least_rounded_by_numpy_to(thousandths: int) -> float:
-    """The least double that numpy's `round(x, 3)`, which rounds 1000 x, takes to so many thousandths or more."""
+    """Return the least double that numpy's `round(x, 3)`, which rounds 1000 x, rounds to at least `thousandths`."""
     least = (2 * thousandths - 1) / 2000
     while np.rint(1000 * np.nextafter(least, -np.inf)) >= thousandths:
         least = float(np.nextafter(least, -np.inf))
@@ -43,12 +43,12 @@ def _least_rounded_by_numpy_to(thousandths: int) -> float:
 
 _ROUNDS_TO_30_MS = _least_rounded_by_numpy_to(30)
 _ROUNDS_TO_60_MS = _least_rounded_to(60)
-"""tdev2 subtracts the edges that two intervals share as numpy's numbers, those of a phone as Python's."""
+"""tdev2 rounds the time that two intervals share as a numpy number, and the duration of a phone as a Python number."""
 
 
 @part()
 def seconds(ticks: int) -> float:
-    """The double nearest to the decimal time."""
+    """Return the time in seconds, as the double nearest to its decimal form."""
     return ticks / _TICKS_PER_SECOND
 
 
@@ -60,7 +60,10 @@ def shared_seconds(start: int, end: int, other_start: int, other_end: int) -> fl
 
 @part()
 def near(start: int, end: int, other_start: int, other_end: int) -> bool:
-    """The one predicate of tde: they share more than 30 ms, or more than half of either, in doubles."""
+    """Return whether two intervals overlap by tde's only predicate, in doubles.
+
+    They share more than 30 ms, or more than half of either and more than 1e-8 s.
+    """
     shared = shared_seconds(start, end, other_start, other_end)
     if shared <= 1e-8:
         return False
@@ -73,7 +76,7 @@ def near(start: int, end: int, other_start: int, other_end: int) -> bool:
 
 @part()
 def _touched(start: int, end: int, low: int, high: int, token_start: I32, token_end: I32) -> tuple[int, int]:
-    """The range of the tokens low:high that share some time with a stretch."""
+    """Return the range of the tokens low:high that share any time with a stretch."""
     first = low + int(np.searchsorted(token_end[low:high], start, side="right"))
     last = low + int(np.searchsorted(token_start[low:high], end))
     return first, max(first, last)
@@ -81,7 +84,7 @@ def _touched(start: int, end: int, low: int, high: int, token_start: I32, token_
 
 @kernel(_PLACES(*_STRETCHES, *_TOKENS))
 def place_touching(file: I32, start: I32, end: I32, first: I64, token_start: I32, token_end: I32) -> tuple[I64, I64]:
-    """The tokens that share any time with each stretch: two columns int64, the first row and the one past the last."""
+    """Return the tokens that share any time with each stretch: columns int64, the first row and one past the last."""
     begins, ends = np.empty(len(file), np.int64), np.empty(len(file), np.int64)
     for row in range(len(file)):
         low, high = first[file[row]], first[file[row] + 1]
@@ -97,11 +100,15 @@ def _half_or_30_ms(start: int, end: int, token_start: int, token_end: int) -> bo
 
 @kernel(_PLACES(*_STRETCHES, *_TOKENS))
 def place_document(file: I32, start: I32, end: I32, first: I64, token_start: I32, token_end: I32) -> tuple[I64, I64]:
-    """The tokens of which each stretch has more than 30 ms or more than half, exactly: as `place_touching`."""
+    """Return the tokens of which each stretch covers more than 30 ms or more than half, exactly.
+
+    The columns are those of `place_touching`.
+    """
     begins, ends = np.empty(len(file), np.int64), np.empty(len(file), np.int64)
     for row in range(len(file)):
         s, e = start[row], end[row]
         low, high = _touched(s, e, first[file[row]], first[file[row] + 1], token_start, token_end)
+        # Tokens between the first and the last lie entirely inside the stretch.
         if low < high and not _half_or_30_ms(s, e, token_start[low], token_end[low]):
             low += 1
         if low < high and not _half_or_30_ms(s, e, token_start[high - 1], token_end[high - 1]):
@@ -121,11 +128,12 @@ def _rounded_half_or_30_ms(start: int, end: int, token_start: int, token_end: in
 
 @kernel(_PLACES(*_STRETCHES, *_TOKENS))
 def place_tdev2(file: I32, start: I32, end: I32, first: I64, token_start: I32, token_end: I32) -> tuple[I64, I64]:
-    """The tokens that tdev2 gives each stretch: as `place_touching`.
+    """Return the tokens that tdev2 gives each stretch, in the columns of `place_touching`.
 
-    QUIRK: of the tokens that share any time with it the first and the last are kept if `round(shared, 3) >= 0.03`
-    where `round(duration, 3) >= 0.06`, else if `shared / duration >= 0.5` in doubles. numpy rounds the former, Python
-    the latter: 29.5 ms, where the difference of the edges is the double 0.0295, are 30 ms.
+    QUIRK: of the tokens that share any time with a stretch, tdev2 tests the first and the last. It keeps a token with
+    `round(duration, 3) >= 0.06` if `round(shared, 3) >= 0.03`, and any other token if `shared / duration >= 0.5`, in
+    doubles. numpy rounds the shared time, Python the duration. So a shared time of 29.5 ms counts as 30 ms where the
+    difference of the edges is the double 0.0295.
     """
     begins, ends = np.empty(len(file), np.int64), np.empty(len(file), np.int64)
     for row in range(len(file)):
@@ -143,14 +151,15 @@ def place_tdev2(file: I32, start: I32, end: I32, first: I64, token_start: I32, t
 def place_tde(
     file: I32, start: I32, end: I32, of_file: I64, segment_first: I64, token_start: I32, token_end: I32
 ) -> tuple[I64, I64]:
-    """The tokens that tde gives each stretch: as `place_touching`, but -1, -1 where tde finds no segment for it.
+    """Return the tokens that tde gives each stretch, in the columns of `place_touching`.
 
-    Segment g has the tokens segment_first[g]:segment_first[g + 1], of which each starts where the one before ends;
-    those of file f are of_file[f]:of_file[f + 1].
+    Both columns are -1 where tde finds no segment for a stretch. Segment g has the tokens
+    segment_first[g]:segment_first[g + 1], each of which starts where the previous one ends. The segments of file f are
+    of_file[f]:of_file[f + 1].
 
-    QUIRK: a stretch is looked up in one segment only, the last of its file that is not after it, where "after" means
-    that it starts later and is not `near`. What lies in an earlier segment is lost. Its tokens are all that are `near`,
-    maybe none.
+    QUIRK: tde looks up a stretch in one segment only: the last segment of its file that is not after it. A segment is
+    after a stretch if it starts later and is not `near` it. Tokens in earlier segments are lost. The tokens of a
+    stretch are all tokens of its segment that are `near` it, possibly none.
     """
     begins, ends = np.empty(len(file), np.int64), np.empty(len(file), np.int64)
     for row in range(len(file)):
@@ -183,10 +192,12 @@ def place_tde(
 
 @kernel(int64[::1](column(int32), column(int32), column(int32), column(int64), column(int32), column(int32)))
 def most_covered(file: I32, start: I32, end: I32, first: I64, word_start: I32, word_end: I32) -> I64:
-    """The word of which each stretch of time covers the largest share (in doubles), of several the first; -1 if none.
+    """Return the word of which each stretch of time covers the largest share, in doubles; -1 if there is none.
 
-    Words are sorted by (file, start) and may overlap; those of file f are rows first[f]:first[f + 1].
+    Of equal shares the first is taken. Words are sorted by (file, start) and may overlap; those of file f are rows
+    first[f]:first[f + 1].
     """
+    # Ends need not ascend, but the latest end so far does, so it can be searched.
     latest = np.empty(len(word_end), np.int32)
     for f in range(len(first) - 1):
         for word in range(first[f], first[f + 1]):
@@ -207,7 +218,7 @@ def most_covered(file: I32, start: I32, end: I32, first: I64, word_start: I32, w
 
 @kernel(boolean[::1](column(int64), column(int64), column(int64), column(int64), column(int32)))
 def same_labels(first: I64, last: I64, other_first: I64, other_last: I64, label: I32) -> Bool:
-    """Whether label[first:last] equals label[other_first:other_last], row by row."""
+    """Return, for each row, whether label[first:last] equals label[other_first:other_last]."""
     same = np.empty(len(first), np.bool_)
     for row in range(len(first)):
         size = last[row] - first[row]
@@ -222,7 +233,7 @@ def same_labels(first: I64, last: I64, other_first: I64, other_last: I64, label:
 
 @kernel(void(column(int64), column(int64), column(int16), column(int16), boolean[::1]))
 def mark_phones(first: I64, last: I64, fold: I16, fold_of_phone: I16, marked: Bool) -> None:
-    """Mark the phones first:last of each fragment that are of the fragment's fold. `marked` is bool [n_phones]."""
+    """Mark the phones first:last of each fragment that are in the fragment's fold. `marked` is bool [n_phones]."""
     for row in range(len(first)):
         for phone in range(first[row], last[row]):
             if fold_of_phone[phone] == fold[row]:
@@ -231,16 +242,18 @@ def mark_phones(first: I64, last: I64, fold: I16, fold_of_phone: I16, marked: Bo
 
 @part()
 def _close(end: int, start: int) -> bool:
-    """Whether tde takes an end and a start after it for the same time."""
+    """Return whether tde takes an end and a later start for the same time."""
     return seconds(start) - seconds(end) <= 1e-8 + 1e-5 * seconds(start)
 
 
 @kernel(void(column(int16), column(int32), column(int32), column(int32), int64[::1]))
 def add_union(fold: I16, file: I32, start: I32, end: I32, ticks: I64) -> None:
-    """Add to `ticks` int64 [n_folds] how long the union of each fold's fragments is; rows by (fold, file, start).
+    """Add the duration of the union of each fold's fragments to `ticks` int64 [n_folds].
 
-    QUIRK of tde: what lies between two fragments that are close in the sense of the segments of its alignments,
-    |a - b| <= 1e-8 + 1e-5 |b| seconds, counts as covered.
+    Rows are sorted by (fold, file, start).
+
+    QUIRK: tde counts the gap between two fragments as covered if its ends a and b are as close as adjacent segments of
+    its alignments have to be: |a - b| <= 1e-8 + 1e-5 |b| seconds.
     """
     row = 0
     while row < len(fold):

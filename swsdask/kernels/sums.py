@@ -1,8 +1,8 @@
-"""Sums and highest values of many lists at once: rows offsets[i] .. offsets[i + 1] of a column are list i.
+"""Sums and highest values of many lists at once: list i has the rows offsets[i] .. offsets[i + 1] of a column.
 
-Exact sums of floats and wide integers become floats by one rounding. Sums also run along lists, and over windows of a
-table; moments are sums about the points of a grid. The order of all other additions is fixed, so every bit is the same
-whatever width of vectors a machine has.
+Sums of floats and of wide integers are exact until they are rounded once, to floats. Further kernels compute running
+sums along lists, sums over windows of a table, and moments about the points of a grid. Their additions have a fixed
+order, so every bit is the same for all vector widths.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from swsdask.kernels.compilation import NOTHING_NEW, column, kernel, part
 from swsdask.model.trials import F64, I64
 
 _MOST_PARTS = 64
-"""More parts than a sum of doubles can have: each has 53 bits of 2098."""
+"""More parts than a sum of doubles can have: each part has 53 of 2098 bits."""
 
 _LISTS = (column(float64), column(int64))
 
 
 @part(int64(float64, float64[::1], int64), **NOTHING_NEW)
 def _add(term: float, parts: F64, n: int) -> int:
-    """Add a finite number to a sum in `n` parts, ascending, that do not overlap; returns how many there are then."""
+    """Add a finite number to a sum of `n` ascending parts that do not overlap; return the new number of parts."""
     used = 0
     for place in range(n):
         other = parts[place]
         if abs(term) < abs(other):
             term, other = other, term
+        # `low` is the rounding error of `high`, and exact because |term| >= |other|.
         high = term + other
         low = other - (high - term)
         if low != 0.0:
@@ -43,7 +44,7 @@ def _add(term: float, parts: F64, n: int) -> int:
 
 @part(float64(column(float64), int64), **NOTHING_NEW)
 def _rounded(parts: F64, n: int) -> float:
-    """The sum of parts that do not overlap, to the nearest float, of two equally near ones the even."""
+    """Return the sum of parts that do not overlap, rounded to the nearest float, ties to even."""
     if n == 0:
         return 0.0
     n -= 1
@@ -53,6 +54,7 @@ def _rounded(parts: F64, n: int) -> float:
         before = high
         high = before + parts[n]
         low = parts[n] - (high - before)
+    # If `low` is half a unit in the last place of `high`, the sign of the next part decides the rounding.
     if n > 0 and ((low < 0.0 and parts[n - 1] < 0.0) or (low > 0.0 and parts[n - 1] > 0.0)):
         twice = 2.0 * low
         away = high + twice
@@ -63,10 +65,10 @@ def _rounded(parts: F64, n: int) -> float:
 
 @kernel(float64[::1](*_LISTS))
 def rounded_sums(terms: F64, offsets: I64) -> F64:
-    """The sum of every list, rounded once, to the nearest float, as `math.fsum` does; float64 [n_lists].
+    """Return the sum of every list, rounded once to the nearest float as by `math.fsum`; float64 [n_lists].
 
-    A list with a number that is not finite has the sum that IEEE 754 gives such numbers; one whose partial sums are
-    beyond all floats has NaN. (Shewchuk, Discrete & Computational Geometry 18, 1997.)
+    If numbers of a list are infinite or NaN, its sum is the IEEE 754 sum of these. If a partial sum overflows, the sum
+    is NaN. (Shewchuk, Discrete & Computational Geometry 18, 1997.)
     """
     parts = np.empty(_MOST_PARTS, np.float64)
     sums = np.empty(len(offsets) - 1, np.float64)
@@ -83,7 +85,7 @@ def rounded_sums(terms: F64, offsets: I64) -> F64:
 
 @kernel(float64[::1](*_LISTS))
 def running_sums(terms: F64, offsets: I64) -> F64:
-    """The sum of each row and all rows in front of it in its list, added up from the first: float64 [n]."""
+    """Return the sum of each row and all previous rows of its list, added from the first row on; float64 [n]."""
     sums = np.empty(len(terms), np.float64)
     for number in range(len(offsets) - 1):
         total = 0.0
@@ -95,7 +97,7 @@ def running_sums(terms: F64, offsets: I64) -> F64:
 
 @kernel(float64[::1](*_LISTS))
 def highest_behind(values: F64, offsets: I64) -> F64:
-    """The highest of each value and those behind it in its list: float64 [n]."""
+    """Return the highest value from each row to the end of its list; float64 [n]."""
     highest = values.copy()
     for number in range(len(offsets) - 1):
         for row in range(offsets[number + 1] - 2, offsets[number] - 1, -1):
@@ -104,19 +106,19 @@ def highest_behind(values: F64, offsets: I64) -> F64:
 
 
 DIGIT = 32
-"""Bits of a digit."""
+"""The number of bits of a digit."""
 
 _FULL = 2**DIGIT - 1
 _DROPPED = 11
-"""Of 64 bits, those that a float has no room for."""
+"""The number of bits, of 64, that do not fit into the mantissa of a float."""
 
 
 @kernel(float64[::1](int64[:, ::1], int64))
 def rounded_integers(digits: I64, exponent: int) -> F64:
-    """Wide integers as floats, each rounded once, to the nearest, of two equally near ones to the even; inf beyond all.
+    """Return wide integers as floats, each rounded once to the nearest, ties to even; inf beyond the greatest float.
 
-    `digits` int64 [n, n_digits], all >= 0, the lowest first: row i is the sum of digits[i, d] * 2^(32 d + `exponent`),
-    `exponent` being -1074 or more.
+    `digits` int64 [n, n_digits] are >= 0, the lowest first: row i is the sum of digits[i, d] * 2^(32 d + `exponent`).
+    `exponent` is at least -1074, so that no number below 2^-1022 is rounded.
     """
     n_digits = digits.shape[1]
     carried = np.zeros(n_digits + 4, np.uint64)
@@ -130,6 +132,7 @@ def rounded_integers(digits: I64, exponent: int) -> F64:
             carry >>= DIGIT
         if top < 0:
             continue
+        # `bits` are the 64 highest bits of the number; `more` says whether any lower bit is set.
         high, middle, low = carried[top], carried[top - 1], carried[top - 2]
         n_bits = np.uint64(0)
         while high >> n_bits:
@@ -155,7 +158,7 @@ _LANES = 8
 
 @part()
 def _pairwise_sum(terms: F64) -> float:
-    """The sum of terms, added up in two halves, and so on down to some `_PAIRWISE` of them, in `_LANES` sums."""
+    """Return the pairwise sum of terms: halves are summed recursively, and up to `_PAIRWISE` terms in `_LANES` sums."""
     n = len(terms)
     if n < _LANES:
         total = 0.0
@@ -180,10 +183,10 @@ def _pairwise_sum(terms: F64) -> float:
 
 @kernel(float64[::1](float64[:, ::1], float64[:, ::1], column(int64)))
 def window_sums(weights: F64, table: F64, begins: I64) -> F64:
-    """The sums of `weights` times as wide a window of `table`, float64 [n_rows, n] and [n_rows, m], from each begin.
+    """Return the sum of `weights` times the window of `table` of the same width that starts at each of `begins`.
 
-    Rows follow one another in a sum, which is added up pairwise, so that rounding errors grow with the logarithm of its
-    length.
+    `weights` is float64 [n_rows, n], `table` float64 [n_rows, m]. The products of all rows, row after row, are one list
+    of terms. They are summed pairwise, so that rounding errors grow with the logarithm of the number of terms.
     """
     n_rows, n = weights.shape
     terms = np.empty(n_rows * n, np.float64)
@@ -201,10 +204,11 @@ def window_sums(weights: F64, table: F64, begins: I64) -> F64:
 
 @kernel(float64[:, ::1](column(float64), column(float64), float64, int64, int64, int64))
 def grid_moments(x: F64, weight: F64, per_unit: float, first: int, n_points: int, n_moments: int) -> F64:
-    """The sums of weight (x - p)^k / k! over the numbers nearest to each point p of a grid.
+    """Return, for each point p of a grid, the sums of weight (x - p)^k / k! over the numbers x nearest to p.
 
-    Returns float64 [n_moments, n_points]: k is 0, 1, ..., and points are `per_unit` to a unit, a power of two, from
-    `first` / per_unit on. Numbers are added in their order; of two points that are equally near the even one is meant.
+    The result is float64 [n_moments, n_points]; k is 0, 1, .... A unit has `per_unit` points, a power of two, and the
+    first point is `first` / per_unit. Numbers are added in their order. A number halfway between two points belongs to
+    the even one.
     """
     sums = np.zeros((n_moments, n_points), np.float64)
     for row in range(len(x)):
