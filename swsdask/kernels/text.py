@@ -2,26 +2,26 @@
 
 Value i of a column is text[offsets[i]:offsets[i + 1]], as Arrow holds it.
 
-A number is `[+-] digits [. digits] [e [+-] digits]` with a digit before the exponent. Its digits make an integer
-mantissa m, its point and exponent a power of ten e: the number is m * 10**e.
+A number is `[+-] digits [. digits] [e [+-] digits]` with a digit before the exponent. Its digits form an integer
+mantissa m; its point and exponent determine a power of ten e. The number is m * 10**e.
 
-A score is the float64 nearest to the text, halves to even, which is what Python's `float` gives, bit for bit:
-- m <= 2**53 and |e| <= 22: m and 10**|e| are floats exactly, so one multiplication or division rounds once
+A score is the float64 nearest to the text, ties to even. It is bit for bit the result of Python's `float`:
+- m <= 2**53 and |e| <= 22: m and 10**|e| are exact as floats, so one multiplication or division rounds once
   (W. D. Clinger, "How to read floating point numbers accurately", PLDI 1990).
-- m < 2**64 and -22 <= e <= 0: the integer division of m by 10**-e is carried to 54 bits or more, and its remainder
-  says how to round.
-- anything else is left to the caller.
+- m < 2**64 and -22 <= e <= 0: m is divided by 10**-e in integers, to 54 bits or more. The remainder decides the
+  rounding.
+- The caller reads all other numbers.
 
 A time is m * 10**(e + 4) ticks of 0.1 ms, rounded half to even.
 
-Text is read in words of eight bytes, whose first byte is the lowest: one operation handles all eight, and branches of a
-loop over bytes would be mispredicted where the lengths of values change from row to row. So `PADDING` bytes must follow
-all text that is read.
+Text is read in words of eight bytes; the first byte is the lowest. One operation handles all eight bytes. The branches
+of a loop over bytes would be mispredicted where the lengths of values change from row to row. Because whole words are
+read, `PADDING` bytes must follow every text.
 
-A dictionary gives byte strings codes in order of first appearance, by an open hash table over one arena of bytes. Its
-columns: `slots` int32 [a power of two, at least twice the entries], -1 where empty; `hashes` uint64 and `ends`
-int64 [entries]; `arena` uint8, where entry k ends at `ends[k]` and begins where entry k - 1 ends, with `PADDING` bytes
-behind the last.
+A dictionary assigns codes to byte strings in order of first appearance. It is an open-addressing hash table over one
+arena of bytes. Its columns are `slots` int32 [a power of two, at least twice the entries], -1 where empty; `hashes`
+uint64 and `ends` int64 [entries]; and `arena` uint8, where entry k ends at `ends[k]` and begins where entry k - 1 ends.
+`PADDING` bytes follow the last entry.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ YES, NO = np.frombuffer(b"YES", np.uint8), np.frombuffer(b"NO", np.uint8)
 """Decisions."""
 
 PADDING = 8
-"""Bytes behind a text, whatever they are, that a kernel may look at."""
+"""The number of bytes after a text that a kernel may read. Their values do not matter."""
 
 _EXPONENTS = np.frombuffer(b"eE", np.uint8)
 _POWERS = np.array([10**n for n in range(20)], np.uint64)
@@ -78,7 +78,7 @@ _PAIR_SCALES = np.array([0x000F424000000064, 0x0000271000000001], np.uint64)
 
 @intrinsic
 def _load(typing: object, text: Any, at: Any) -> Any:  # noqa: ARG001
-    """The eight bytes of an array of bytes from `at` on as one integer."""
+    """Load the eight bytes of an array of bytes from `at` on as one integer."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, given[0]).data
@@ -90,7 +90,7 @@ def _load(typing: object, text: Any, at: Any) -> Any:  # noqa: ARG001
 
 @intrinsic
 def _trailing_zeros(typing: object, word: Any) -> Any:  # noqa: ARG001
-    """The number of the lowest bits that are 0 of an integer that is not 0."""
+    """Count the trailing zero bits of a nonzero integer."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:  # noqa: ARG001
         return builder.cttz(given[0], context.get_constant(types.boolean, True))
@@ -100,47 +100,47 @@ def _trailing_zeros(typing: object, word: Any) -> Any:  # noqa: ARG001
 
 @inlined(uint64(TEXT, int64), **NOTHING_NEW)
 def word_at(text: NDArray[np.uint8], at: int) -> np.uint64:
-    """The eight bytes of `text` from `at` on."""
-    _ = text[at + PADDING - 1]  # is compiled only where every index is checked
+    """Return the eight bytes of `text` from `at` on as one integer."""
+    _ = text[at + PADDING - 1]  # compiled only where every index is checked; `_load` checks none
     word: np.uint64 = _load(text, at)  # type: ignore[call-arg]
     return word
 
 
 @inlined(uint64(int64), **NOTHING_NEW)
 def eight_times(byte: int) -> np.uint64:
-    """A word of eight times a byte."""
+    """Return a word of eight copies of a byte."""
     return np.uint64(byte) * _LOWEST_BITS
 
 
 @inlined()
 def marked(word: np.uint64, eight: np.uint64) -> np.uint64:
-    """Marks, for `first_mark`, of the bytes in which a word equals another one: right up to the first of them."""
+    """Mark the bytes in which two words are equal, for `first_mark`. Marks after the first one may be wrong."""
     differing = word ^ eight
     return (differing - _LOWEST_BITS) & ~differing & _HIGHEST_BITS
 
 
 @inlined()
 def marked_below(word: np.uint64, eight: np.uint64) -> np.uint64:
-    """Do as `marked` for the bytes below those of another word, which are at most 128."""
+    """Do as `marked` for the bytes that are less than those of another word, which are at most 128."""
     return (word - eight) & ~word & _HIGHEST_BITS
 
 
 @inlined()
 def first_mark(marks: np.uint64) -> int:
-    """The place of the first byte that is marked; there must be one."""
+    """Return the place of the first marked byte. There must be one."""
     bits: int = _trailing_zeros(marks)  # type: ignore[call-arg]
     return bits >> 3
 
 
 @inlined(uint64(uint64, int64), **NOTHING_NEW)
 def first_bytes(word: np.uint64, size: int) -> np.uint64:
-    """The first `size` bytes of a word, fewer than eight, before bytes of 0."""
+    """Return a word with the other bytes than the first `size`, fewer than eight, set to 0."""
     return word & ((_ONE << np.uint64(8 * size)) - _ONE)
 
 
 @inlined()
 def are_same(one: NDArray[np.uint8], at: int, other: NDArray[np.uint8], first: int, size: int) -> bool:
-    """Whether `size` bytes of one text at `at` are those of another one at `first`."""
+    """Return whether `size` bytes of one text from `at` on equal those of another text from `first` on."""
     while size >= PADDING:
         if word_at(one, at) != word_at(other, first):
             return False
@@ -152,13 +152,14 @@ def are_same(one: NDArray[np.uint8], at: int, other: NDArray[np.uint8], first: i
 
 @inlined()
 def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64) -> tuple[int, np.uint64]:
-    """Append the digits from `at` on to a mantissa."""
+    """Append the digits from `at` on to a mantissa; return the end of the digits and the new mantissa."""
     while True:
         digits = word_at(text, at) ^ _ALL_ZEROS
         others = ((digits + _BEYOND_NINE) | digits) & _HIGHEST_BITS
         size = first_mark(others) if others != _NONE else PADDING
         if size == 0:
             return at, mantissa
+        # Zeros are shifted in before the digits. Then digits are combined into pairs, and the four pairs into a number.
         digits <<= np.uint64(8 * (PADDING - size))
         digits = digits * _TEN + (digits >> _EIGHT)
         high = (digits & _PAIRS) * _PAIR_SCALES[0]
@@ -171,7 +172,7 @@ def _scan_digits(text: NDArray[np.uint8], at: int, mantissa: np.uint64) -> tuple
 
 @part()
 def _significant(text: NDArray[np.uint8], at: int, end: int) -> int:
-    """The number of digits of text[at:end] behind leading zeros."""
+    """Count the digits of text[at:end] after leading zeros."""
     digits = 0
     for place in range(at, end):
         if text[place] != POINT and (digits > 0 or text[place] != ZERO):
@@ -181,11 +182,11 @@ def _significant(text: NDArray[np.uint8], at: int, end: int) -> int:
 
 @inlined()
 def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64, int, int]:
-    """Read the number at byte `at` of `text` (uint8; some byte that is no part of a number must follow it).
+    """Read the number at byte `at` of `text` (uint8). A byte that cannot belong to a number must follow it.
 
     Returns its end (-1 if no number begins there), whether it is negative, its mantissa (uint64; valid only for
-    `digits <= MAX_DIGITS`), exponent, and how many digits it has: 0 if it is 0; leading zeros count only where there
-    are no more than `MAX_DIGITS` with them.
+    `digits <= MAX_DIGITS`), its exponent, and its number of digits. The latter is 0 if the number is 0. It includes
+    leading zeros only if there are at most `MAX_DIGITS` digits with them.
     """
     negative = text[at] == MINUS
     at += 1 if negative or text[at] == PLUS else 0
@@ -222,7 +223,7 @@ def scan_number(text: NDArray[np.uint8], at: int) -> tuple[int, bool, np.uint64,
 
 @part()
 def _divide(mantissa: np.uint64, power: int) -> float:
-    """The float nearest to mantissa / 10**power; 2**53 < mantissa, 0 <= power <= 22."""
+    """Return the float nearest to mantissa / 10**power, ties to even; 2**53 < mantissa, 0 <= power <= 22."""
     # 10**power = 5**power * 2**power, and 5**22 < 2**52 leaves room to shift a remainder by nine bits.
     five = _ONE
     for _ in range(power):
@@ -250,7 +251,7 @@ def _divide(mantissa: np.uint64, power: int) -> float:
 
 @inlined()
 def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool, float]:
-    """Whether mantissa * 10**exponent is one of the forms above, and if so the float64 nearest to it."""
+    """Return whether mantissa * 10**exponent has a form that is read here, and if so the float64 nearest to it."""
     if digits == 0:
         return True, 0.0
     if digits > MAX_DIGITS or exponent > 22 or exponent < -22:
@@ -266,9 +267,9 @@ def nearest_float(mantissa: np.uint64, exponent: int, digits: int) -> tuple[bool
 
 @inlined()
 def nearest_tick(mantissa: np.uint64, exponent: int, digits: int) -> tuple[np.int64, bool]:
-    """Ticks of mantissa * 10**exponent seconds, and whether they are rounded.
+    """Return the ticks of mantissa * 10**exponent seconds, and whether they are rounded.
 
-    -1 ticks: the time is beyond int32, or has more digits than can be decided here.
+    The ticks are -1 if they exceed int32, or if the time has too many digits to be read here.
     """
     if digits == 0:
         return np.int64(0), False
@@ -296,7 +297,7 @@ _LONGEST = 55
 
 @part()
 def _copy(text: NDArray[np.uint8], begin: int, end: int, value: NDArray[np.uint8]) -> int:
-    """Copy a value to where a byte of 0 follows it; its length, -1 if it is too long."""
+    """Copy a value, and add a byte of 0 after it; return the length of the value, or -1 if it is too long."""
     size = end - begin
     if size > _LONGEST:
         return -1
@@ -310,7 +311,7 @@ def _copy(text: NDArray[np.uint8], begin: int, end: int, value: NDArray[np.uint8
 def read_scores(
     text: NDArray[np.uint8], offsets: NDArray[np.int32], scores: NDArray[np.float64], unread: NDArray[np.bool_]
 ) -> None:
-    """The float64 nearest to each value, in `scores`; `unread` where the caller has to see to it."""
+    """Write the float64 nearest to each value into `scores`; `unread` marks values left to the caller."""
     value = np.zeros(_LONGEST + 1 + PADDING, np.uint8)
     for row in range(len(scores)):
         size = _copy(text, offsets[row], offsets[row + 1], value)
@@ -328,7 +329,7 @@ def read_ticks(
     rounded: NDArray[np.bool_],
     unread: NDArray[np.bool_],
 ) -> None:
-    """The ticks of each time in seconds, and whether they are `rounded`; `unread` where the caller has to see to it."""
+    """Write the ticks of times in seconds, and whether they are `rounded`; `unread` marks times left to the caller."""
     value = np.zeros(_LONGEST + 1 + PADDING, np.uint8)
     for row in range(len(ticks)):
         size = _copy(text, offsets[row], offsets[row + 1], value)
@@ -338,10 +339,10 @@ def read_ticks(
 
 
 NO_ROOM = -1
-"""The value that `encode` returns where an entry is new and there is no room for it."""
+"""The value that `encode` returns if an entry is new and there is no room for it."""
 
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""2**64 over the golden ratio, odd."""
+"""2**64 divided by the golden ratio, as an odd integer."""
 
 DICTIONARY = (int32[::1], uint64[::1], int64[::1], uint8[::1])
 """The types of `slots`, `hashes`, `ends`, `arena`."""
@@ -349,7 +350,7 @@ DICTIONARY = (int32[::1], uint64[::1], int64[::1], uint8[::1])
 
 @inlined()
 def mixed(key: np.uint64, word: np.uint64) -> np.uint64:
-    """The hash of a text that goes on with a word; that of nothing is 0. The last word has fewer than eight bytes."""
+    """Extend the hash of a text by a word. The hash of no text is 0. The last word has fewer than eight bytes."""
     key = (key ^ word) * _HASH_FACTOR
     return key ^ (key >> _HALF)
 
@@ -371,9 +372,10 @@ def encode(
     ends: NDArray[np.int64],
     arena: NDArray[np.uint8],
 ) -> int:
-    """The code of text[begin:end], whose hash is `key`, in a dictionary of `entries` entries.
+    """Return the code of text[begin:end], whose hash is `key`, in a dictionary of `entries` entries.
 
-    A new one is put in with the code `entries`; if there is no room, nothing changes and `NO_ROOM` is returned.
+    A new text is added with the code `entries`. If there is no room for it, nothing changes, and the result is
+    `NO_ROOM`.
     """
     size = end - begin
     mask = len(slots) - 1
@@ -404,7 +406,7 @@ def encode_text(
     ends: NDArray[np.int64],
     arena: NDArray[np.uint8],
 ) -> int:
-    """Do as `encode` for a whole text that has `PADDING` bytes behind it."""
+    """Do as `encode` for a whole text, which `PADDING` bytes follow."""
     size = len(text) - PADDING
     key = _NONE
     at = 0
@@ -417,7 +419,7 @@ def encode_text(
 
 @kernel(void(int64, uint64[::1], int32[::1]))
 def fill_slots(entries: int, hashes: NDArray[np.uint64], slots: NDArray[np.int32]) -> None:
-    """Put the first `entries` entries into `slots`, anew."""
+    """Clear `slots` and put the first `entries` entries into them."""
     slots[:] = -1
     mask = len(slots) - 1
     for code in range(entries):
@@ -430,12 +432,12 @@ def fill_slots(entries: int, hashes: NDArray[np.uint64], slots: NDArray[np.int32
 _DIGIT, _LETTER = 4, 14
 _CODES = 15
 _CHARACTERS = 16
-"""The number of characters, each of `_CODES`, that an integer below the bits of inf holds."""
+"""The number of characters, with `_CODES` values each, that fit into an integer below the bits of inf."""
 
 
 @part()
 def _code(character: int) -> int:
-    """The place of a character: +, -, the point, digits, letters."""
+    """Return the rank of a character in the order +, -, the point, digits, letters; it is at least 1."""
     if character < ZERO:
         return 1 if character == PLUS else character - PLUS
     return min(_DIGIT + character - ZERO, _LETTER)
@@ -443,10 +445,10 @@ def _code(character: int) -> int:
 
 @kernel(float64[::1](TEXT, column(int32)))
 def text_order(text: NDArray[np.uint8], offsets: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Numbers that have the order of decimal numbers as texts, character by character: float64 [n].
+    """Return numbers that sort as the texts of decimal numbers do, character by character; float64 [n].
 
-    The end of a text comes first, then +, -, the point, digits, letters; of the characters behind the first 16 nothing
-    is seen. The floats are the bits of integers: floats above 0 have the order of their bits.
+    The end of a text comes first, then +, -, the point, digits, letters. Only the first 16 characters count. The
+    results are the bits of integers taken as floats: nonnegative floats sort as their bits.
     """
     order = np.empty(len(offsets) - 1, np.float64)
     for number in range(len(order)):

@@ -1,14 +1,14 @@
 """Scanning of NIST's XML in its ordinary form: tags, attributes and rows of detections, from bytes to columns.
 
-Ordinary is: UTF-8; between tags nothing but blanks; lists `<LIST ID="..." TIME="..." OOV="...">` and rows `<ROW
-file="..." channel="..." tbeg="..." dur="..." score="..." decision="..."/>` or `...></ROW>`, their attributes in any
-order, each at most once, in single or double quotes; `</LIST>`, `</ROOT>`. No references, `<` or control characters in
-values. A row has all its attributes (the decision may be absent, if it is from every row) and nothing is wrong with any
-of them; it may have others, which are passed over, under names in ASCII that have to do with no namespace.
+Ordinary text is UTF-8, with only blanks between tags. Its tags are lists `<LIST ID="..." TIME="..." OOV="...">`, rows
+`<ROW file="..." channel="..." tbeg="..." dur="..." score="..." decision="..."/>` or `...></ROW>`, `</LIST>` and
+`</ROOT>`. Attributes have any order, each occurs at most once, and their values are in single or double quotes. Values
+contain no references, `<` or control characters. A row has all its attributes, all valid; the decision may be absent if
+every row lacks it. A row may have other attributes, which are skipped; their names are ASCII and have no namespace.
 
-`scan_rows` stops before anything else: only the caller decides about text that is not ordinary. The functions that it
-calls return the position they reached, or `STOP` if the text is not ordinary: they decide nothing, and report no
-problem. `text` is uint8, followed by `LOOKAHEAD` bytes of 0, so that no loop needs to check for its end.
+`scan_rows` stops before any other text: only the caller decides about text that is not ordinary. The functions that it
+calls return the position that they reached, or `STOP` if the text is not ordinary. They report no problems. `text` is
+uint8, followed by `LOOKAHEAD` bytes of 0, so that no loop needs to check for its end.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ LOOKAHEAD = 32
 MAX_TICKS = 2**31 - 1
 
 ROOT_WORD, LIST_WORD, ROW_WORD, ID_WORD, TIME_WORD, OOV_WORD = range(6)
-"""The rows of `pack_words`."""
+"""The rows of the result of `pack_words`."""
 
 _FILE, _CHANNEL, _START, _DURATION, _SCORE, _DECISION = (1 << n for n in range(6))
 _NEEDED = _FILE | _CHANNEL | _START | _DURATION | _SCORE
 
 
 def _word(text: bytes) -> np.uint64:
-    """At most eight bytes as `kernels.text.word_at` has them."""
+    """Return at most eight bytes as an integer, as `kernels.text.word_at` does."""
     return np.uint64(int.from_bytes(text, "little"))
 
 
@@ -75,21 +75,21 @@ _NOTHING = np.uint64(0)
 _NAMESPACE_WORD = np.frombuffer(b"xmlns", np.uint8)
 
 _IN_NAME = np.array([c < 128 and (chr(c).isalnum() or chr(c) in "_-.") for c in range(256)])
-"""Bytes of names in ASCII without a colon. What is below `A` cannot be the first."""
+"""Whether a byte may be in an ASCII name without a colon. Bytes below `A` cannot come first."""
 
 _LONGEST = 1024
-"""The number of bytes that an ordinary row has, up to the end of an attribute, beyond those of the format."""
+"""The greatest distance, in bytes, from the begin of a row's attributes to the end of one that is not of the format."""
 
 _NOT_PLAIN = (LESS, ord("&"), 0xEF)
 _PLAIN = np.array([c >= BLANK and c not in _NOT_PLAIN for c in range(256)])
-"""Bytes that mean themselves in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
+"""Whether a byte stands for itself in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
 
 _LARGEST_POWER = 308
 """Any number below 10**308 is finite as a float."""
 
 
 def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str, oov_count: str) -> NDArray[np.uint8]:
-    """The names of a dialect's tags and of its list's attributes: uint8 [6, 32], padded with 0."""
+    """Pack the names of a dialect's tags and of its list's attributes into uint8 [6, 32], padded with 0."""
     packed = np.zeros((6, 32), np.uint8)
     for line, word in zip(packed, (root, list_, row, query_id, search_time, oov_count), strict=True):
         line[: len(word)] = np.frombuffer(word.encode(), np.uint8)
@@ -98,7 +98,7 @@ def pack_words(root: str, list_: str, row: str, query_id: str, search_time: str,
 
 @inlined()
 def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
-    """The end of `word` if it is at `at`, else STOP."""
+    """Return the end of `word` if the text has it at `at`, else STOP."""
     for offset in range(len(word)):
         if text[at + offset] != word[offset]:
             return STOP
@@ -107,7 +107,7 @@ def _after(text: NDArray[np.uint8], at: int, word: NDArray[np.uint8]) -> int:
 
 @inlined(int64(TEXT, int64, uint8[:, ::1], int64), **NOTHING_NEW)
 def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], number: int) -> int:
-    """The end of word `number` if it is at `at`, else STOP."""
+    """Return the end of word `number` if the text has it at `at`, else STOP."""
     offset = 0
     while words[number, offset] != 0:
         if text[at + offset] != words[number, offset]:
@@ -118,7 +118,7 @@ def after_word(text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], numbe
 
 @inlined()
 def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The first byte from `at` on that is no blank, and the number of lines that end before it."""
+    """Return the place of the first byte from `at` on that is no blank, and the number of lines that end before it."""
     lines = 0
     while True:
         byte = text[at]
@@ -133,7 +133,7 @@ def after_blanks(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 @inlined()
 def _value_begin(text: NDArray[np.uint8], at: int) -> int:
-    """The begin of the value if an equals sign and a quote are at `at`, else STOP."""
+    """Return the begin of the value if an equals sign and a quote are at `at`, else STOP."""
     if text[at] == EQUALS and (text[at + 1] == QUOTE or text[at + 1] == APOSTROPHE):
         return at + 2
     return STOP
@@ -141,7 +141,7 @@ def _value_begin(text: NDArray[np.uint8], at: int) -> int:
 
 @inlined()
 def _value_end(text: NDArray[np.uint8], begin: int) -> int:
-    """The closing quote of the value at `begin`, or STOP if it is not plain."""
+    """Return the place of the closing quote of the value at `begin`, or STOP if the value is not plain."""
     quote = text[begin - 1]
     at = begin
     while text[at] != quote:
@@ -153,7 +153,7 @@ def _value_end(text: NDArray[np.uint8], begin: int) -> int:
 
 @inlined()
 def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The attribute of a row that is named at `at`, and the end of its name (STOP: none)."""
+    """Return the attribute of a row whose name is at `at`, and the end of the name (STOP: no such attribute)."""
     word = word_at(text, at)
     if first_bytes(word, 4) == _FILE_NAME:
         return _FILE, at + 4
@@ -170,7 +170,7 @@ def _row_attribute(text: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 @part()
 def _name_end(text: NDArray[np.uint8], begin: int) -> int:
-    """The end of the name at `begin`, STOP if there is none."""
+    """Return the end of the name at `begin`, or STOP if there is none."""
     if text[begin] < UPPER_A:
         return STOP
     at = begin
@@ -181,9 +181,9 @@ def _name_end(text: NDArray[np.uint8], begin: int) -> int:
 
 @part()
 def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
-    """The end of an attribute at `at` that means nothing here, else STOP.
+    """Return the end of the attribute at `at`, which is not of the format, or STOP if it is not ordinary.
 
-    `tag` is where the row's attributes begin, all of which are read up to `at`: none of them may have the same name.
+    The attributes of the row begin at `tag`, and those before `at` have been read. None of them may have the same name.
     """
     name_end = _name_end(text, at)
     if name_end < 0 or (name_end - at == len(_NAMESPACE_WORD) and _after(text, at, _NAMESPACE_WORD) > 0):
@@ -205,8 +205,10 @@ def _after_other(text: NDArray[np.uint8], tag: int, at: int) -> int:
 
 @part()
 def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uint8]) -> int:
-    """The end of a row whose tag is closed at `at` and whose end tag is right behind it; or that of an attribute
-    that means nothing here (see `_after_other`); else STOP.
+    """Return the end of the rest of a row or of an attribute that is not of the format, else STOP.
+
+    If the start tag is closed at `at`, the end tag must follow immediately, and the row ends with it. Otherwise the
+    attribute at `at` is read (see `_after_other`).
     """
     if text[at] == GREATER:
         if text[at + 1] != LESS or text[at + 2] != SLASH:
@@ -218,7 +220,7 @@ def _after_odd(text: NDArray[np.uint8], tag: int, at: int, words: NDArray[np.uin
 
 @inlined()
 def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
-    """The end of the time at `begin` (STOP if it is negative or too long), its ticks, and 1 if they are rounded."""
+    """Return the end of the time at `begin` (STOP if it is negative or too long), its ticks, and 1 if rounded."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
     if at < 0 or (negative and digits > 0):
         return STOP, 0, 0
@@ -230,7 +232,7 @@ def _scan_time(text: NDArray[np.uint8], begin: int) -> tuple[int, int, int]:
 
 @inlined()
 def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
-    """The end of the score at `begin` (STOP if it may be infinite), its value, and whether that is still to be read."""
+    """Return the end of the score at `begin` (STOP if it may be infinite), its value, and whether it is unread."""
     at, negative, mantissa, exponent, digits = scan_number(text, begin)
     if at < 0:
         return STOP, 0.0, False
@@ -242,7 +244,7 @@ def _scan_score(text: NDArray[np.uint8], begin: int) -> tuple[int, float, bool]:
 
 @inlined()
 def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
-    """The end of the channel at `begin` (STOP unless it is 0 to 127 in one to three digits), and the channel."""
+    """Return the end of the channel at `begin` (STOP unless it is 0 to 127 in one to three digits), and the channel."""
     at = begin
     channel = 0
     while at - begin < 3 and text[at] >= ZERO and text[at] <= NINE:
@@ -255,7 +257,7 @@ def _scan_channel(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
 
 @inlined()
 def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
-    """The end of the decision at `begin` (STOP unless it is YES or NO), and the decision."""
+    """Return the end of the decision at `begin` (STOP unless it is YES or NO), and the decision: 1 or 0."""
     word = word_at(text, begin)
     is_yes = first_bytes(word, 3) == _YES
     if not is_yes and first_bytes(word, 2) != _NO:
@@ -265,7 +267,7 @@ def _scan_decision(text: NDArray[np.uint8], begin: int) -> tuple[int, int]:
 
 @inlined()
 def _scan_file(text: NDArray[np.uint8], begin: int, quote: int) -> tuple[int, np.uint64]:
-    """The end of the value at `begin`, at a quote or before what is not plain, and its hash."""
+    """Return the end of the value at `begin`, at the quote or at the first byte that is not plain, and its hash."""
     key = _NOTHING
     at = begin
     while True:
@@ -284,9 +286,10 @@ def _scan_file(text: NDArray[np.uint8], begin: int, quote: int) -> tuple[int, np
 def scan_list_tag(
     text: NDArray[np.uint8], at: int, words: NDArray[np.uint8], spans: NDArray[np.int64]
 ) -> tuple[int, int]:
-    """Read the rest of a list's start tag, from behind its name: where it ends, and the lines that end within it.
+    """Read the rest of a list's start tag after its name; return its end and the number of lines that end within it.
 
-    `spans`, int64 [6], is given where the values of id, search time and count of oov words begin and end (-1: absent).
+    Writes where the values of id, search time and count of oov words begin and end into `spans`, int64 [6] (-1:
+    absent).
     """
     spans[:] = -1
     lines = 0
@@ -324,11 +327,11 @@ _ROW = (int64, int64, int64, int64, uint64, int64, int64, int64, int64, float64,
 def scan_row_tag(
     text: NDArray[np.uint8], at: int, words: NDArray[np.uint8]
 ) -> tuple[int, int, int, int, np.uint64, int, int, int, int, float, int, int, int]:
-    """Read the rest of a row, from behind its tag's name.
+    """Read the rest of a row after the name of its tag.
 
-    Returns where it ends, the lines that end within it, where the file name begins and ends and its hash, channel,
-    start and duration in ticks and how many of these are rounded, score, where the score begins and ends if it is
-    still to be read (else -1, -1), and the decision (1, 0, -1 absent).
+    Returns the end of the row, the number of lines that end within it, the begin, end and hash of the file name, the
+    channel, the start and the duration in ticks, how many of these two are rounded, the score, the begin and end of the
+    score if the caller must read it (else -1, -1), and the decision (1, 0; -1: absent).
     """
     tag = at
     seen = 0
@@ -401,13 +404,13 @@ def scan_row_tag(
 
 
 MORE, ODD, ROOM, DRAIN, CLOSED = range(5)
-"""Why `scan_rows` stopped: the text ends within a construct; something is not ordinary; the columns or the dictionary
-are full; `lists` or `unread` are full; the root element was closed."""
+"""Reasons why `scan_rows` stops: the text ends within a construct; something is not ordinary; the columns or the
+dictionary are full; `lists` or `unread` are full; the root element is closed."""
 
 POSITION, LINE, INSIDE, QUERY, ROWS, DOCUMENTS, LISTS, UNREAD, ROUNDED, DECIDED = range(10)
-"""The places in `state`: the byte to go on from, and its line; 1 inside a list; the query code of the latest list;
-filled rows of the columns, of the dictionary, of `lists` and of `unread`; rounded times; whether rows have decisions
-(-1: not known yet)."""
+"""The places in `state`: the byte to continue from, and its line; 1 inside a list; the query code of the latest list;
+the numbers of filled rows of the columns, of the dictionary, of `lists` and of `unread`; the number of rounded times;
+whether rows have decisions (-1: not known yet)."""
 
 STATE_SIZE = 10
 
@@ -416,7 +419,7 @@ _COLUMNS = (int32[::1], int32[::1], int8[::1], int32[::1], int32[::1], float64[:
 
 @part()
 def _reason(text: NDArray[np.uint8], at: int, end: int) -> int:
-    """MORE if the construct at `at` may go on beyond `end`, else ODD."""
+    """Return MORE if the construct at `at` may continue beyond `end`, else ODD."""
     while at < end:
         if text[at] == GREATER:
             return ODD
@@ -448,14 +451,14 @@ def scan_rows(
     lists: NDArray[np.int64],
     unread: NDArray[np.int64],
 ) -> int:
-    """Read ordinary rows and lists of text[:end] from `state[POSITION]` on, until something stops it; returns why.
+    """Read ordinary rows and lists of text[:end] from `state[POSITION]` on; return the reason for stopping.
 
-    `text` is uint8, with `LOOKAHEAD` bytes of 0 behind `end`; `words` are `pack_words`; `state`
-    int64 [STATE_SIZE] goes in and comes out. The columns are those of `model.schemas.RunPiece`; `slots`, `hashes`,
-    `ends`, `arena` are the dictionary of documents (`kernels.text`), `document_lines` int64 the line where each
-    entry first stands. Every list opened is given the next query code, and in `lists`, int64 [n, 7], where the values
-    of its id, search time and oov count begin and end (-1: absent), and its line. `unread`, int64 [n, 3], is given
-    the row, begin and end of each score that is finite, but for the caller to read.
+    `text` is uint8, with `LOOKAHEAD` bytes of 0 after `end`; `words` is the result of `pack_words`. `state` int64
+    [STATE_SIZE] is read and updated. The columns are those of `model.schemas.RunPiece`. `slots`, `hashes`, `ends` and
+    `arena` are the dictionary of documents (`kernels.text`); `document_lines` int64 is the line of the first appearance
+    of each entry. Every list gets the next query code when it is opened, and a row of `lists`, int64 [n, 7]: where the
+    values of its id, search time and oov count begin and end (-1: absent), and its line. `unread`, int64 [n, 3], gets
+    the row, begin and end of each score that is finite but that the caller must read.
     """
     position = state[POSITION]
     line = state[LINE]
