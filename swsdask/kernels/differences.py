@@ -1,8 +1,8 @@
 """The counts and order statistics that the tests of two systems need.
 
-Percentile intervals need two neighbours at either end of thousands of sorted differences. They are searched among the
-differences beyond a limit that is estimated from the spread: if there are enough of them, they include those needed,
-and only these are sorted. So the limit affects the time and never the result.
+Percentile intervals need two neighbours at each end of thousands of sorted differences. Only the differences beyond a
+limit, which is estimated from the spread, are sorted. If there are enough of them, they include the needed ones. So the
+limit affects the time, but never the result.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from swsdask.kernels.compilation import column, kernel, part
 from swsdask.model.trials import F64, I64
 
 N_BOOTSTRAP, N_UP, N_DOWN, N_REACH, POSITIVE, TIES = range(6)
-"""The places of counts: replicates as far from the difference as it is from 0; queries in which the first system has
-more, and less; exchanges whose difference is as large; twice the sum of the ranks of `N_UP`, and of ties of n the sum
-of n^3 - n."""
+"""The places of counts: replicates at least as far from the difference as it is from 0; queries in which the first
+system has more, and less; exchanges whose difference is at least as large; twice the sum of the ranks of the queries of
+`N_UP`; the sum of n^3 - n over ties of n queries."""
 
 N_COUNTS = 6
 
 _STRIDE = 8
-"""The spread is that of every eighth difference."""
+"""The spread is computed from every eighth difference."""
 
 _SORTED = 4
-"""At most an eighth of all differences are sorted, beside so many times as many as are needed."""
+"""At most an eighth of all differences is sorted, plus this number times the number of needed ones."""
 
 
 @part(error_model="numpy")
 def _spread(values: F64) -> tuple[float, float]:
-    """The approximate mean and standard deviation, from some of the values."""
+    """Return the approximate mean and standard deviation, computed from some of the values."""
     total, squares, n = 0.0, 0.0, 0
     for place in range(0, len(values), _STRIDE):
         total += values[place]
@@ -61,9 +61,10 @@ def _lowest(values: F64, sign: float, limit: float, most: int, room: F64) -> int
 
 @part(error_model="numpy")
 def _ranked(parts: F64, others: F64, hair: float, room: F64, counts: I64) -> None:
-    """Count queries with a difference of either sign, and their ranks by size: equal sizes share the middle one.
+    """Count the queries with a difference of either sign, and sum ranks by size. Equal sizes have their mean rank.
 
-    Differences are rounded: one of at most a `hair` is none, and sizes are equal that exceed the least by no more.
+    Differences are rounded. So a difference of at most a `hair` counts as 0, and sizes are equal if they exceed the
+    smallest of them by at most a `hair`.
     """
     n_up, n_down, n = 0, 0, len(parts)
     for query in range(n):
@@ -95,7 +96,8 @@ def _ranked(parts: F64, others: F64, hair: float, room: F64, counts: I64) -> Non
 
 @part(error_model="numpy")
 def _n_reach(sums: F64, others: F64, parts: F64, of_others: F64, hair: float) -> int:
-    """Count the exchanges whose difference is at least that of the systems as they are, less a `hair`."""
+    """Count the exchanges whose absolute difference is at least that of the systems themselves, less a `hair`."""
+    # Kahan's summation: `lost` is the rounding error of the previous addition.
     total, lost = 0.0, 0.0
     for query in range(len(parts)):
         added = parts[query] - of_others[query] - lost
@@ -132,16 +134,17 @@ def compare_pair(
     ends: F64,
     counts: I64,
 ) -> bool:
-    """Write what the tests of two systems need into `ends`, float64 [4], and `counts`, int64 [`N_COUNTS`].
+    """Write the numbers that the tests of two systems need into `ends`, float64 [4], and `counts`, int64 [`N_COUNTS`].
 
-    `replicates` and `others` float64 [n] are those of the systems. `ends` are the differences of replicates at `low`,
-    low + 1, `high` and high + 1 of their sorted order, sought beyond so many standard `deviations` from the mean.
-    Replicates as far from the `difference` as the `bound` are counted. `parts` float64 [n_queries] are the addends of
-    queries, `sums` float64 [n] those under exchanges; without exchanges both are empty. Sums that differ by a `hair`
-    are equal, and so are differences of queries by a `hair_of_differences`. `room` is float64 [2, n or n_queries,
-    whichever is more].
+    `replicates` and `others` float64 [n] are those of the two systems. `ends` are the differences of replicates at
+    `low`, low + 1, `high` and high + 1 in sorted order. They are sought more than `deviations` standard deviations from
+    the mean. Replicates whose distance from the `difference` is at least the `bound` are counted. `parts` and
+    `of_others` float64 [n_queries] are the addends of the queries. `sums` and `others_sums` float64 [n] are the sums
+    under exchanges. Without exchanges all four are empty. Sums that differ by at most a `hair` are equal, and so are
+    differences of queries that differ by at most a `hair_of_differences`. `room` is float64 [2, the greater of n and
+    n_queries].
 
-    False if a difference is not finite, or if the ends were not found: then the output is not valid.
+    Returns False if a difference is not finite or if the ends are not found. In this case the output is not valid.
     """
     n = len(replicates)
     found, sorted_room = room[0, :n], room[1]
@@ -161,7 +164,7 @@ def compare_pair(
         return False
     ends[0], ends[1] = sorted_room[low], sorted_room[low + 1]
     from_top = n - 1 - high
-    if from_top < 1:  # the highest of all, at a level of nearly 1
+    if from_top < 1:  # high + 1 would be beyond the highest difference, at a level of nearly 1
         return False
     above = _lowest(found, -1.0, -(mean + deviations * deviation), _SORTED * (from_top + 1) + n // 8, sorted_room)
     if above < from_top + 1:

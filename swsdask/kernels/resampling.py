@@ -1,7 +1,7 @@
-"""Measures of many replicates at once, evaluations whose queries count as often as they were drawn.
+"""Measures of many replicates at once. A replicate is an evaluation in which a query counts as often as it was drawn.
 
-Replicates lie side by side, so that one operation goes for several; a few dozen keep their tables in the processor's
-caches. The order of additions does not depend on how many there are.
+Replicates lie side by side, so that one vector operation computes several. The tables of a few dozen replicates fit
+into the processor's caches. The order of additions does not depend on the number of replicates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def find_ladder_slots(score: F64, scores: F64, slot: I32) -> None:
 
 @part(error_model="numpy")
 def _subtract(begin: int, end: int, query: I32, count: F64, table: F64, sums: F64) -> None:
-    """Take count times the row of the query away from `sums`, for each of some cells, four at a time."""
+    """Subtract `count` times the table row of the query from `sums`, for each cell begin .. end, four at a time."""
     n, cell = len(sums), begin
     while cell + 4 <= end:
         a, b, c, d = count[cell], count[cell + 1], count[cell + 2], count[cell + 3]
@@ -67,7 +67,7 @@ def _weigh(values: F64, weights: F64, sums: F64) -> None:
 
 @kernel(_SUMS)
 def weigh(values: F64, weights: F64, sums: F64) -> None:
-    """Write the sums over queries into `sums` [n, n_replicates].
+    """Write the weighted sums over queries, `values` times `weights`, into `sums` [n, n_replicates].
 
     `values` is float64 [n, n_queries] and `weights` float64 [n_queries, n_replicates].
     """
@@ -102,15 +102,15 @@ def precision_areas(
 ) -> None:
     """Write R times AP of one ranking of all trials into `areas`, float64 [n_replicates].
 
-    `weights` is float64 [n_queries, n_replicates], and `every` float64 [2, n_queries] counts the hits of each query and
-    its false alarms in all cells. Rungs are the scores of hits, ascending. Rung i has the cells of_hits[i] ..
-    of_hits[i + 1], each with a `hit_query` and its number of `hits`; likewise the false alarms `tied` with it, and
-    those `between` it and the next. `grouped`: equal scores are one step, else each hit is one, with the tied false
-    alarms in front (`worst`) or behind. `highest` and `trapezoid` are the interpolation and the integration of
-    `measures.average_precision`.
+    `weights` is float64 [n_queries, n_replicates]. `every` float64 [2, n_queries] counts the hits of each query and its
+    false alarms in all cells. Rungs are the scores of hits, ascending. Rung i has the cells of_hits[i] ..
+    of_hits[i + 1], each with a `hit_query` and its number of `hits`. It has similar cells for the false alarms `tied`
+    with it, and for those `between` it and the next rung. If `grouped`, equal scores are one step. Otherwise each hit
+    is one step, and the tied false alarms come before all hits of the rung (`worst`) or after them. `highest` and
+    `trapezoid` are the interpolation and the integration of `measures.average_precision`.
 
-    Rungs are taken from the last to the first of the ranking, so that the highest precision behind is known. Counts are
-    whole numbers below 2^53, so nothing is rounded before a precision is.
+    Rungs are visited from the last to the first of the ranking, so that the highest later precision is known. Counts
+    are whole numbers below 2^53, so precisions are the first numbers that are rounded.
     """
     n = len(areas)
     totals = np.empty((2, n))
@@ -172,17 +172,17 @@ def best_twv(
 ) -> None:
     """Write the highest TWV over all thresholds into `best`, float64 [n_replicates].
 
-    `drawn` float64 [n_queries, n_replicates] counts how often each query is drawn, `n_target` and `n_nontarget` those
-    that have targets and non-targets. A hit of a query that is drawn once adds `per_hit` / `n_target`, a false alarm
-    takes `per_false_alarm` / `n_nontarget` away. Levels are the thresholds in the order of descending scores. Level i
-    has the cells of_hits[i] .. of_hits[i + 1], each with a `hit_query` and its number of `hits`, and so for false
-    alarms. Levels are cut into blocks by `bounds` int64 [n_blocks + 1]; `hits_above` and `false_alarms_above` float64
-    [n_blocks + 1, n_queries] are those in front of each bound. Without `reject_all` a threshold has to accept some
-    trial, if there is one: level `first` [n_replicates] or a later one.
+    `drawn` float64 [n_queries, n_replicates] is how often each query is drawn. `n_target` and `n_nontarget` count the
+    drawn queries that have targets and non-targets. A hit of a query that is drawn once adds `per_hit` / `n_target`; a
+    false alarm subtracts `per_false_alarm` / `n_nontarget`. Levels are the thresholds in the order of descending
+    scores. Level i has the cells of_hits[i] .. of_hits[i + 1], each with a `hit_query` and its number of `hits`, and
+    similar cells for false alarms. `bounds` int64 [n_blocks + 1] cuts levels into blocks. `hits_above` and
+    `false_alarms_above` float64 [n_blocks + 1, n_queries] are the counts before each bound. Without `reject_all`, a
+    threshold has to accept a trial if there is any: only level `first` [n_replicates] and later levels are considered.
 
-    Inside a block TWV is at most its value with all the block's hits and none of its false alarms. So only blocks whose
-    bound exceeds the best known value are examined: those around the maximum. Skipped blocks change the result by no
-    more than a rounding error.
+    Within a block, TWV is at most the value with all hits of the block and none of its false alarms. Only blocks for
+    which this bound exceeds the best known value are examined. They lie around the maximum. Skipped blocks change the
+    result by at most a rounding error.
     """
     n_bounds, n = len(bounds), len(best)
     gain, loss = np.empty((n_bounds, n)), np.empty((n_bounds, n))

@@ -1,13 +1,12 @@
 """Rows of detections: places in sorted arrays, bounds, the best row of a place, hashes, and MediaEval's list of trials.
 
-numpy also finds places in sorted arrays, and sorts integers. numba's versions take many times as long to compile, since
-they support every type of number, including NaN.
+numpy also finds places in sorted arrays and sorts integers. numba's versions of these functions take many times as long
+to compile as those here, because they support every type of number, including NaN.
 
-A stretch is a range of adjacent rows that share their query and their group of documents.
+A stretch is a range of adjacent rows with the same query and the same group of documents.
 
-MediaEval's list of trials is processed one by one, in double arithmetic and in the order of its tool. The rounding of
-the tool's sums decides its output near 0, and its choice among equal maxima: the order of every addition here is part
-of the result.
+MediaEval's trials are processed one by one, in double arithmetic and in the order of its tool. Rounding errors decide
+the output of the tool near 0, and its choice among equal maxima. So the order of every addition is part of the result.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from swsdask.kernels.compilation import NOTHING_NEW, column, inlined, kernel, pa
 from swsdask.model.trials import F64, I8, I16, I32, I64, Bool
 
 TRACK_BITS = 32
-"""The number of bits of the time in (document, channel, time) in one integer."""
+"""The number of bits of the time where (document, channel, time) is packed into one integer."""
 
 _FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _SHIFTS = np.array([30, 27, 31, 32], np.uint64)
@@ -30,7 +29,7 @@ _SHIFTS = np.array([30, 27, 31, 32], np.uint64)
 
 @part(**NOTHING_NEW)
 def first_not_below(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
-    """The first place of an ascending array at which a number, not NaN, can be inserted in order."""
+    """Return the first place of an ascending array at which a number, not NaN, can be inserted in order."""
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) >> 1
@@ -43,7 +42,7 @@ def first_not_below(ascending: I32 | I64 | F64, number: float | np.int64) -> int
 
 @part(**NOTHING_NEW)
 def first_above(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
-    """The last place of an ascending array at which a number, not NaN, can be inserted in order."""
+    """Return the last place of an ascending array at which a number, not NaN, can be inserted in order."""
     low, high = 0, len(ascending)
     while low < high:
         middle = (low + high) >> 1
@@ -56,7 +55,7 @@ def first_above(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
 
 @part(int64[::1](column(int64)))
 def ascending_order(keys: I64) -> I64:
-    """The places of integers in ascending order, equal ones as they come: stretches are merged, from single ones on."""
+    """Return the places of integers in ascending order; equal integers keep their order. A bottom-up merge sort."""
     n = len(keys)
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
     for place in range(n):
@@ -80,7 +79,7 @@ def ascending_order(keys: I64) -> I64:
 
 @inlined()
 def _mix(value: np.uint64) -> np.uint64:
-    """A bijection of 64 bits in which every input bit moves every output bit (splitmix64's finaliser)."""
+    """Map 64 bits one-to-one to 64 bits such that every input bit affects every output bit (splitmix64's finaliser)."""
     value = (value ^ (value >> _SHIFTS[0])) * _FACTORS[0]
     value = (value ^ (value >> _SHIFTS[1])) * _FACTORS[1]
     value ^= value >> _SHIFTS[2]
@@ -89,7 +88,7 @@ def _mix(value: np.uint64) -> np.uint64:
 
 @inlined(uint64(int64, int64), **NOTHING_NEW)
 def _both(high: int, low: int) -> np.uint64:
-    """Two integers of up to 32 bits as one."""
+    """Pack two integers of up to 32 bits into one."""
     both: np.uint64 = (np.uint64(np.uint32(high)) << _SHIFTS[3]) | np.uint64(np.uint32(low))
     return both
 
@@ -123,9 +122,9 @@ def sum_of_hashes(
     score: NDArray[np.uint64],
     decision: NDArray[np.int8],
 ) -> np.uint64:
-    """The total times `factor`, and a row's hash added, for one row after the other: modulo 2^64.
+    """Multiply the total by `factor` and add the hash of a row, for each row in turn, modulo 2^64.
 
-    `query_hash` and `document_hash` are the hashes of the ids that codes represent, `score` the bits of scores.
+    `query_hash` and `document_hash` are the hashes of the ids that codes represent; `score` holds the bits of scores.
     """
     for row in range(len(query)):
         value = _mix(query_hash[query[row]] + document_hash[document[row]])
@@ -137,7 +136,7 @@ def sum_of_hashes(
 
 
 OUT, IN = range(2)
-"""The place of a row: not inside an excerpt, or inside (see `place_rows`)."""
+"""The place of a row: not inside an excerpt, or inside one (see `place_rows`)."""
 
 
 @inlined(int64(int64, int64, int64), **NOTHING_NEW)
@@ -170,15 +169,15 @@ def place_rows(
     end: NDArray[np.int64],
     place: NDArray[np.int8],
 ) -> None:
-    """Write each row's `place` among `begins`, `reaches` and `added` of `archive.reference_tables.Excerpts`.
+    """Write the `place` of each row among `begins`, `reaches` and `added` of `archive.reference_tables.Excerpts`.
 
-    A row that ends where its excerpt does has 1 more if begin + duration in doubles lies above the end, and 2 more if
-    it lies above that of the excerpt.
+    If a row ends where its excerpt ends, its begin + duration in doubles may exceed its end: this adds 1 to its place.
+    If that sum exceeds begin + duration of the excerpt, 2 is added.
     """
     last = np.int64(-1)
     for row in range(len(document)):
         begin = _packed(document[row], channel[row], start[row])
-        # Most rows are in the excerpt of the row before, or in the next one.
+        # Most rows are in the excerpt of the previous row, or in the next excerpt.
         if last + 1 < len(begins) and begins[last + 1] <= begin:
             last += 1
         if (last >= 0 and begins[last] > begin) or (last + 1 < len(begins) and begins[last + 1] <= begin):
@@ -192,7 +191,10 @@ def place_rows(
 
 @part()
 def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, channel: I8, decision: I8) -> bool:
-    """Whether a row precedes another: by score, earlier start, longer duration, lower channel, YES, earlier row."""
+    """Return whether a row precedes another: higher score, earlier start, longer duration, lower channel, YES, earlier.
+
+    Each criterion decides only if all previous ones are equal.
+    """
     if score[row] != score[other]:
         return bool(score[row] > score[other])
     if start[row] != start[other]:
@@ -230,11 +232,12 @@ def best_detections(
     n_queries: int,
     n_places: int,
 ) -> I64:
-    """The row of the best detection of every (query, place) that has any, by query as they come and by place.
+    """Return the row of the best detection of every (query, place) that has any.
 
-    Rows are clustered by query; `place` is the number of the document or segment of each, 0 .. n_places - 1, or -1 for
-    none. Best is the highest score; of equals the earlier start, then the longer duration, the lower channel, YES
-    before NO, the earlier row. Raises `ValueError` if a query comes back after another.
+    The result is in the order of queries in the rows, and then ascends by place. Rows are clustered by query. `place`
+    is the number of the document or segment of each row, 0 .. n_places - 1, or -1 for none. The best row has the
+    highest score. Ties are decided by the earlier start, then by the longer duration, the lower channel, YES before NO,
+    and the earlier row. Raises `ValueError` if a query reappears after another query.
     """
     best = np.full(n_places, -1, np.int64)
     touched = np.empty(n_places, np.int64)
@@ -272,10 +275,10 @@ _BLOCK = 1024
 def rows_in_bounds(
     query: I32, document: I32, score: F64, last_query: int, last_document: int, lowest: float, highest: float
 ) -> bool:
-    """Whether queries ascend from 0 on to `last_query` at most, documents are -1 .. `last_document`, scores in range.
+    """Return whether queries ascend within 0 .. `last_query`, documents are -1 .. `last_document`, scores in range.
 
-    NaN is in no range. The columns are as long as each other or empty. They lie beyond the cache, so all are gone
-    through at once, and block by block, of which the compiler takes several rows at once.
+    NaN is in no range. All columns that are not empty have the same length. They exceed the cache, so all of them are
+    checked in one pass, block by block. The loops over a block are vectorised by the compiler.
     """
     if len(query) > 0 and not (query[0] >= 0 and query[-1] <= last_query):
         return False
@@ -299,7 +302,7 @@ def rows_in_bounds(
 
 @kernel(boolean(column(int32), column(int32), int64))
 def pairs_ascend(query: I32, place: I32, n_places: int) -> bool:
-    """Whether the rows' pairs (query, place) ascend, so that none is there twice, and places are 0 .. n_places - 1."""
+    """Return whether the pairs (query, place) of rows ascend strictly, and places are 0 .. n_places - 1."""
     if len(query) > 0 and not 0 <= place[0] < n_places:
         return False
     for first in range(1, len(query), _BLOCK):
@@ -325,10 +328,10 @@ _TARGETS = several(int64[::1], int32[::1])
 def target_rows(
     query: I32, place: I32 | I64, target_of_query: I64, target_place: I64, n_places: int
 ) -> tuple[I64, I32]:
-    """The rows that are targets, ascending, and the number of the target of each.
+    """Return the rows that are targets, ascending, and the number of the target of each.
 
-    Rows are clustered by query, no (query, place) is there twice; places are 0 .. n_places - 1. The targets of a query
-    are those from target_of_query[query] to target_of_query[query + 1].
+    Rows are clustered by query, and no (query, place) appears twice. Places are 0 .. n_places - 1. The targets of a
+    query have the numbers target_of_query[query] .. target_of_query[query + 1].
     """
     rows = np.empty(len(target_place), np.int64)
     numbers = np.empty(len(target_place), np.int32)
@@ -352,9 +355,9 @@ def target_rows(
 
 @kernel(int64[::1](column(int32), column(int16)))
 def stretch_begins(query: I32, group: I16) -> I64:
-    """The rows where stretches begin, ascending int64; an empty `group` has all rows in one group of documents.
+    """Return the rows where stretches begin, int64, ascending. If `group` is empty, all rows are in one group.
 
-    Changes are first counted in a block, which the compiler does several rows at once: most blocks have none.
+    The changes of a block are counted first, in loops that the compiler vectorises, because most blocks have none.
     """
     begins = np.empty(len(query), np.int64)
     found = 0
@@ -386,10 +389,10 @@ def stretch_begins(query: I32, group: I16) -> I64:
 def best_threshold(
     order: I64, score: F64, query: I32, target: Bool, n_queries: int, beta: float
 ) -> tuple[float, float]:
-    """The highest TWV and the largest score that is rejected there; of equal values the first from below.
+    """Return the highest TWV and the highest score that is rejected there; of equal values the lowest threshold.
 
-    `order` has the trials by ascending score. The value where everything is accepted is only taken if no other one is
-    above 1 - beta.
+    `order` lists the trials by ascending score. The value at which everything is accepted is returned only if no other
+    value exceeds 1 - beta.
     """
     counts = np.zeros((2, n_queries))
     for at in order:
@@ -416,10 +419,10 @@ def best_threshold(
 
 @kernel(several(int64[::1], float64[::1])(column(boolean)), error_model="numpy")
 def pooled_shares(target: Bool) -> tuple[I64, F64]:
-    """The begin and the share of targets of each block after pooling adjacent violators; trials one by one, in order.
+    """Return the begin and the share of targets of each block after pooling adjacent violators, trial by trial.
 
-    Blocks are joined unless the share rises, and the joined share is the lower one moved towards the upper by the
-    upper's part of the trials, in floating point.
+    A block is joined to the previous one unless its share is higher. The joined share is, in floating point, that of
+    the previous block plus the difference times the fraction of trials that are in the later block.
     """
     share = np.empty(len(target))
     begin = np.empty(len(target), np.int64)
@@ -436,7 +439,7 @@ def pooled_shares(target: Bool) -> tuple[I64, F64]:
 
 @kernel(float64(column(float64), column(boolean), float64), error_model="numpy")
 def summed_cost(llr: F64, target: Bool, prior: float) -> float:
-    """The cross entropy of log-likelihood ratios in nats, added up in order; log(1 + e) is taken as it stands."""
+    """Return the cross entropy of log-likelihood ratios in nats, summed in order; log(1 + e) is computed literally."""
     n_target = 0
     for row in range(len(target)):
         n_target += target[row]
