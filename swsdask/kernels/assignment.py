@@ -1,10 +1,10 @@
-"""The exact assignment of rows to columns with the greatest sum of weights, and the choice among several.
+"""The exact assignment of rows to columns with the greatest sum of weights, and the choice among several optima.
 
 The result prefers early columns, then early rows. Every optimal assignment consists of tight edges (price of row +
-price of column = weight) and leaves only rows and columns of price 0 unmatched. To choose one, visit the columns from
-the first to the last and match a column whenever an optimal assignment that agrees with the choices so far matches it;
-then visit the matched columns again and give each the first row that such an assignment gives it. The result depends
-only on the order of columns and rows.
+price of column = weight), and leaves only rows and columns of price 0 unmatched. To choose an assignment, visit the
+columns from the first to the last. Match a column if some optimal assignment that agrees with the choices so far
+matches it. Then visit the matched columns again, and give each the first row that such an assignment gives it. The
+result depends only on the order of columns and rows.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ _FAR = np.int64(2**63 - 1)
 
 @part(several(*[int64[::1]] * 4)(column(int64), column(int32), column(int64), int64))
 def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) -> tuple[I64, I64, I64, I64]:
-    """Match rows with columns, one to one, so that the sum of the weights is the greatest; both may stay unmatched.
+    """Match rows with columns, one to one, with the greatest sum of weights. Rows and columns may remain unmatched.
 
-    Row i has the edges first_edge[i] .. first_edge[i + 1], all of weights in (0, 2^61).
-    Returns the column of every row (-1: none), the row of every column, and the dual prices of rows and columns: all
-    are >= 0, price[row] + price[column] >= weight on every edge, equal on matched edges, 0 for unmatched rows and
-    columns. They prove that the matching is optimal; an edge can be in an optimal matching only if the sum is equal.
+    Row i has the edges first_edge[i] .. first_edge[i + 1], all with weights in (0, 2^61).
+    Returns the column of every row (-1: none), the row of every column, and the dual prices of rows and columns. All
+    prices are >= 0, and price[row] + price[column] >= weight on every edge. The two sides are equal on matched edges,
+    and prices of unmatched rows and columns are 0. So the prices prove that the matching is optimal. An edge can be in
+    an optimal matching only if the two sides are equal.
 
-    Rows are added one after the other, each along the shortest augmenting path (Dijkstra on reduced weights), which
-    ends at an unmatched column or at a row that is better left unmatched.
+    Rows are added one by one, each along the shortest augmenting path (Dijkstra's algorithm on reduced weights). The
+    path ends at an unmatched column, or at a row that is better left unmatched.
     """
     n_rows = len(first_edge) - 1
     column_of, row_of = np.empty(n_rows, np.int64), np.empty(n_columns, np.int64)
@@ -79,6 +80,7 @@ def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) 
             done[n_done] = target
             n_done += 1
             row, here = row_of[target], distance[target]
+        # This keeps the edges of the tree tight, and all others feasible. A row that is dropped has the price 0 then.
         for i in range(n_tree):
             row_price[tree_row[i]] -= shortest - tree_distance[i]
         for i in range(n_done):
@@ -101,7 +103,7 @@ def assign(first_edge: I64, edge_column: I32, edge_weight: I64, n_columns: int) 
 def _tight_rows(
     first_edge: I64, edge_column: I32, edge_weight: I64, row_price: I64, column_price: I64
 ) -> tuple[I64, I32]:
-    """The tight edges by column: where the rows of each column begin, and the rows, ascending."""
+    """Return the tight edges by column: where the rows of each column begin, and these rows, ascending."""
     first = np.zeros(len(column_price) + 1, np.int64)
     n_rows = len(row_price)
     for row in range(n_rows):
@@ -147,11 +149,12 @@ def _search(
     came_from: I64,
     queue: I64,
 ) -> bool:
-    """Match the column `start`, which has no row, by shifting other columns along tight edges; True if it can be.
+    """Match the column `start`, which has no row, by shifting other columns along tight edges; return whether it is.
 
-    Without a goal (-1) the last row of the shift is unmatched, or a column after `start` of price 0 releases it. With a
-    goal, the last row is `goal`, and columns up to `fixed` do not change. Rows that are `seen` with this stamp are dead
-    ends. "Unmatched" is represented by an extra column, len(row_of), whose tight rows are those of price 0.
+    Without a goal (-1), the last row of the shift is unmatched before, or held by a column after `start` of price 0,
+    which becomes unmatched. With a goal, the last row is `goal`, and columns up to `fixed` do not change. Rows that are
+    `seen` with this stamp are dead ends. An extra column, len(row_of), represents "unmatched"; its tight rows are those
+    of price 0.
     """
     nobody, vacant, last = len(row_of), -1, -1
     n_queue, n_taken, taker = 0, 0, start
@@ -213,11 +216,12 @@ def settle(
     row_price: I64,
     column_price: I64,
 ) -> None:
-    """Turn the optimal assignment that `assign` gave into the preferred one, in place."""
+    """Turn the optimal assignment that `assign` found into the preferred one, in place."""
     first, tight = _tight_rows(first_edge, edge_column, edge_weight, row_price, column_price)
     n_matched = 0
     for target in column_of:
         n_matched += target >= 0
+    # If every tight edge is matched, no other assignment is optimal.
     if len(tight) == n_matched:
         return
     seen = np.zeros(len(column_of), np.int64)
@@ -226,6 +230,7 @@ def settle(
     stamp = 1
     for target in range(len(row_of)):
         if row_of[target] < 0:
+            # After a failure the stamp remains, because the rows seen are dead ends for all later columns too.
             stamp += _search(
                 target, -1, -1, stamp, first, tight, row_price, column_price, column_of, row_of, seen, came_from, queue
             )

@@ -1,25 +1,25 @@
 """Costs of trials in nats, softplus(x) = log(1 + e^x): single costs, their sums, and the rates of least cost.
 
-softplus has no branches, so that the processor computes several at once. A block of rows goes through one short step
-after the other. In a single loop over all steps the operations of a row would wait for one another, and those of the
-next rows would be too far away for the processor to begin them meanwhile.
+softplus has no branches, so that the processor computes several values at once. A block of rows passes through one
+short step after another. In a single loop over all steps, the operations of a row would wait for one another, and those
+of the next rows would be too far ahead for the processor to begin them meanwhile.
 
-It is computed as max(x, 0) + log1p(e^-|x|) from additions, multiplications and one division, never from the logarithm
-of a sigmoid: the bits of a cost are those that IEEE 754 makes of these operations, whatever mathematical library or
-width of vectors a machine has. Within 2 units in the last place of the true value, and exact at the ends: 0 from about
--745.2 down, x itself from about 36.8 up.
+softplus is computed as max(x, 0) + log1p(e^-|x|) from additions, multiplications and one division, never from the
+logarithm of a sigmoid. IEEE 754 determines the bits of these operations, so the bits of a cost are the same for all
+mathematical libraries and vector widths. The error is at most 2 units in the last place. The ends are exact: 0 from
+about -745.2 down, x itself from about 36.8 up.
 
-- e^-a: a = -(n log 2 + r) with a whole n and |r| <= log(2) / 2; Taylor's polynomial of e^r, and twice a power of two,
-  so that numbers below 2^-1022 come out rounded rather than lost.
-- log1p(t), 0 <= t <= 1: with f = t, or f = (1 + t) / 2 - 1 and log 2 apart where t > sqrt(2) - 1, and s = f / (2 + f),
-  |s| <= .172, it is 2 artanh(s) = f - s (f - R), R = 2 s^2 / 3 + 2 s^4 / 5 + ...
+- e^-a: a = -(n log 2 + r) with an integer n and |r| <= log(2) / 2. The Taylor polynomial of e^r is multiplied by two
+  powers of two, so that numbers below 2^-1022 are rounded instead of lost.
+- log1p(t), 0 <= t <= 1: f = t, or f = (1 + t) / 2 - 1 with log 2 added separately where t > sqrt(2) - 1. With
+  s = f / (2 + f), |s| <= .172, log(1 + f) is 2 artanh(s) = f - s (f - R), R = 2 s^2 / 3 + 2 s^4 / 5 + ...
 
 A logistic regression needs the sum of weighted costs, x = slope s + offset of a score s, and its derivatives. The terms
-of a block of rows are computed first, several at once, since they do not depend on a sum. Then they are added: row r of
-a block to partial sum r modulo `_LANES`, also several at once. The order of additions, and with it every bit, does not
-depend on the vector width of the machine, and rounding errors grow with the number of blocks instead of rows.
+of a block of rows are computed first, several at once, because they do not depend on a sum. Then row r of a block is
+added to partial sum r modulo `_LANES`, also several at once. So the order of additions, and with it every bit, does not
+depend on the vector width of the machine. Rounding errors grow with the number of blocks instead of rows.
 
-Sums of costs without rounding are wide integers of 32-bit digits. Isotonic regression pools adjacent violators: the
+Exact sums of costs are wide integers of 32-bit digits. Isotonic regression pools adjacent violators: it finds the
 closest rates that never fall as the score rises.
 """
 
@@ -37,13 +37,13 @@ BLOCK = 1024
 """The rows of a block: few enough that its numbers stay in the processor's nearest cache."""
 
 _MAGIC = 1.5 * 2.0**52
-"""Added to a number of less than 2^51 it leaves the nearest whole number in the low bits."""
+"""The sum of this and a number below 2^51 in size has the nearest integer in its low bits."""
 
 _PER_LOG_2 = 1.4426950408889634
 _LOG_2 = 0.6931471805599453
 _LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 _LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-"""log 2 in two parts, the first of them with 32 bits: n times it is exact."""
+"""log 2 in two parts. The first has 32 bits, so n times it is exact."""
 
 _FARTHEST = 750.0
 _ONE_STEP = -1000.0
@@ -52,27 +52,27 @@ _HALVED = 0.41421356237309503
 
 @part(error_model="numpy")
 def _power(n: float) -> float:
-    """2^n of a whole n, -1022 <= n <= 1023."""
+    """Return 2^n for an integer n, -1022 <= n <= 1023."""
     return np.int64(np.float64(n + (_MAGIC + 1023.0)).view(np.int64) << 52).view(np.float64)
 
 
 @part(error_model="numpy")
 def _steps(a: float) -> float:
-    """n, where e^-a = 2^n e^r."""
+    """Return the integer n of e^-a = 2^n e^r."""
     a = a if a < _FARTHEST else _FARTHEST
     return float((_MAGIC - a * _PER_LOG_2) - _MAGIC)
 
 
 @part(error_model="numpy")
 def _rest(a: float, n: float) -> float:
-    """r, where e^-a = 2^n e^r."""
+    """Return r of e^-a = 2^n e^r."""
     a = a if a < _FARTHEST else _FARTHEST
     return (-a - n * _LOG_2_HIGH) - n * _LOG_2_LOW
 
 
 @part(error_model="numpy")
 def _taylor(r: float) -> float:
-    """(e^r - 1 - r) / r^2."""
+    """Return (e^r - 1 - r) / r^2."""
     p = 1.0 / 6227020800.0
     p = p * r + 1.0 / 479001600.0
     p = p * r + 1.0 / 39916800.0
@@ -89,20 +89,20 @@ def _taylor(r: float) -> float:
 
 @part(error_model="numpy")
 def _scaled(n: float, r: float, p: float) -> float:
-    """2^n e^r, of the p of r."""
+    """Return 2^n e^r, where p = (e^r - 1 - r) / r^2."""
     first = n if n > _ONE_STEP else _ONE_STEP
     return (1.0 + (r + r * r * p)) * _power(first) * _power(n - first)
 
 
 @part(error_model="numpy")
 def _beyond(t: float) -> float:
-    """f, where log(1 + t) is log(1 + f), perhaps with log 2."""
+    """Return f, where log(1 + t) is log(1 + f), plus log 2 where t > sqrt(2) - 1."""
     return (t - 1.0) * 0.5 if t > _HALVED else t
 
 
 @part(error_model="numpy")
 def _log1p(t: float, f: float, s: float) -> float:
-    """log(1 + t), of its f and s = f / (2 + f)."""
+    """Return log(1 + t) from f = _beyond(t) and s = f / (2 + f)."""
     z = s * s
     q = 2.0 / 21.0
     q = q * z + 2.0 / 19.0
@@ -119,7 +119,7 @@ def _log1p(t: float, f: float, s: float) -> float:
 
 @part(void(column(float64), float64[::1]), error_model="numpy")
 def decays(x: F64, decay: F64) -> None:
-    """e^-|x| of every row of a block of at most `BLOCK` rows."""
+    """Write e^-|x| of every row of a block of at most `BLOCK` rows into `decay`."""
     steps, rest = np.empty(BLOCK), np.empty(BLOCK)
     for row in range(len(x)):
         a = abs(x[row])
@@ -133,9 +133,9 @@ def decays(x: F64, decay: F64) -> None:
 
 @part(void(column(float64), column(float64), float64[::1]), error_model="numpy")
 def costs_of_decays(x: F64, decay: F64, cost: F64) -> None:
-    """log(1 + e^x) of every row of a block, of its e^-|x|; inf of inf and of `INFINITE`.
+    """Write log(1 + e^x) of every row of a block, given e^-|x|, into `cost`; inf for inf and for `INFINITE`.
 
-    The infinity is added: replacing x would be a separate branch for LLVM, which would then compute one cost at a time.
+    The infinity is added. LLVM would make a separate branch of replacing x, and then compute one cost at a time.
     """
     beyond, ratio = np.empty(BLOCK), np.empty(BLOCK)
     for row in range(len(x)):
@@ -150,7 +150,7 @@ def costs_of_decays(x: F64, decay: F64, cost: F64) -> None:
 
 @kernel(float64[::1](column(float64)), error_model="numpy")
 def softplus(x: F64) -> F64:
-    """log(1 + e^x) of every number, float64; inf of inf and of `INFINITE`."""
+    """Return log(1 + e^x) of every number, float64; inf for inf and for `INFINITE`."""
     cost = np.empty(len(x), np.float64)
     decay = np.empty(BLOCK)
     for begin in range(0, len(x), BLOCK):
@@ -162,7 +162,7 @@ def softplus(x: F64) -> F64:
 
 @kernel(float64[::1](column(float64)), error_model="numpy")
 def sigmoid(x: F64) -> F64:
-    """1 / (1 + e^-x) of every number, float64."""
+    """Return 1 / (1 + e^-x) of every number, float64."""
     share = np.empty(len(x), np.float64)
     decay = np.empty(BLOCK)
     for begin in range(0, len(x), BLOCK):
@@ -179,7 +179,7 @@ _LANES = 16
 
 @part(error_model="numpy")
 def _block_sum(terms: F64, n_terms: int) -> float:
-    """The sum of the first terms; those behind them, up to a multiple of `_LANES`, are set to 0."""
+    """Return the sum of the first `n_terms` terms. Later terms, up to a multiple of `_LANES`, are set to 0."""
     padded = -(-n_terms // _LANES) * _LANES
     terms[n_terms:padded] = 0.0
     lanes = np.zeros(_LANES)
@@ -194,7 +194,7 @@ def _block_sum(terms: F64, n_terms: int) -> float:
 
 @kernel(float64(column(float64), column(float64), float64, float64), error_model="numpy")
 def logistic_cost(score: F64, weight: F64, slope: float, offset: float) -> float:
-    """The sum of weight softplus(x); float64 [n] both."""
+    """Return the sum of weight * softplus(slope * score + offset); `score` and `weight` are float64 [n]."""
     shifted, decay, terms = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     total = 0.0
     for begin in range(0, len(score), BLOCK):
@@ -214,12 +214,13 @@ def logistic_cost(score: F64, weight: F64, slope: float, offset: float) -> float
 def logistic_expansion(
     score: F64, weight: F64, slope: float, offset: float
 ) -> tuple[float, float, float, float, float, float]:
-    """The cost and its derivatives, all of them sums over rows.
+    """Return the cost and its derivatives, all of which are sums over rows.
 
     Returns
     -------
     tuple of float
-        The cost; its derivatives by slope and by offset; the second ones by slope twice, by both, by offset twice.
+        The cost; its first derivatives by slope and by offset; its second derivatives by slope twice, by both, by
+        offset twice.
     """
     costs, slopes, offsets = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     slopes_twice, both, offsets_twice = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
@@ -263,9 +264,9 @@ _ONE = np.uint64(1)
 
 @part()
 def _split(bits: I64, first: int, n: int, place: I32, low: I64, high: I64) -> None:
-    """The bits of `n` floats >= 0 as integers: low * 2^(32 * place) + high * 2^(32 * (place + 1)).
+    """Split `n` floats >= 0, given by their bits, into low * 2^(32 * place) + high * 2^(32 * (place + 1)).
 
-    They are in units of 2^(32 * first - 1074), of which numbers are multiples; low < 2^32, high < 2^53.
+    The unit is 2^(32 * first - 1074); all numbers are multiples of it. low < 2^32 and high < 2^53.
     """
     for row in range(n):
         exponent = bits[row] >> 52
@@ -293,12 +294,12 @@ def add_costs(
 ) -> None:
     """Add `times` (1 or -1) softplus(side * (score + log_odds)) of every score to the sum of its stretch's line.
 
-    `bounds` int64 [n_stretches + 1] cuts `score`, no stretch is empty; `line` int32 [n_stretches] is the row of
-    `digits` int64 [n_lines, n_digits], the lowest first: a sum is that of digits[d] * 2^(32 * (first + d) - 1074). Its
-    digits come out in 0 .. 2^32 - 1; they must have room for every cost and for the sums, which must not be < 0 in the
-    end. inf counts as 2^1024.
+    `bounds` int64 [n_stretches + 1] cuts `score` into stretches, none of them empty. `line` int32 [n_stretches] is the
+    row of a stretch in `digits` int64 [n_lines, n_digits]. The lowest digit comes first: a row represents the sum over
+    d of digits[d] * 2^(32 * (first + d) - 1074). Digits are in 0 .. 2^32 - 1 on return. They must have room for every
+    cost and for the sums, which must be >= 0 in the end. inf counts as 2^1024.
 
-    Rows take turns at two sums, so that none waits for the row before it.
+    Rows are added to two sums alternately, so that no row waits for the previous one.
     """
     signed, decay, costs = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     bits = costs.view(np.int64)
@@ -337,10 +338,11 @@ def add_costs(
 
 @kernel(int64[::1](column(int64), column(int64), column(int64)))
 def pool_adjacent_violators(offsets: I64, target: I64, nontarget: I64) -> I64:
-    """The first row of every block, int64, ascending; each list of rows offsets[i] .. offsets[i + 1] is on its own.
+    """Return the first row of every block, int64, ascending; lists of rows offsets[i] .. offsets[i + 1] are separate.
 
-    `target` and `nontarget` int64 [n] count the trials of each row, by ascending score. A row joins the block before it
-    unless its share of targets is higher, exactly: the product of the two totals is below 2^63.
+    `target` and `nontarget` int64 [n] count the trials of each row, by ascending score. A block is joined to the
+    previous one unless its share of targets is higher. Shares are compared exactly, because the product of the two
+    totals is below 2^63.
     """
     first = np.empty(len(target), np.int64)
     targets, nontargets = np.empty_like(first), np.empty_like(first)

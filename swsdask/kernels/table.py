@@ -1,10 +1,10 @@
 """Lines of delimited values in their ordinary form, from bytes to columns of detections.
 
-Ordinary is: every line has all values, and ends in a newline; no value has a double quote or a carriage return, which
-the caller has made sure of. Ids have a character at least, a channel is a number from 0 to 127 in digits, a decision is
-YES, NO or empty; times and scores are numbers that `kernels.text` reads, and nothing is wrong with any of them.
+An ordinary line has all values and ends in a newline. No value contains a double quote or a carriage return; the caller
+checks this. Ids have at least one character, a channel is a number from 0 to 127 in digits, and a decision is YES, NO
+or empty. Times and scores are numbers that `kernels.text` reads, and all values are valid.
 
-`scan_lines` stops before anything else: only the caller decides about lines that are not ordinary.
+`scan_lines` stops before any other line: only the caller decides about lines that are not ordinary.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ SYSTEM, QUERY, DOCUMENT, CHANNEL, START, DURATION, END, SCORE, DECISION, OTHER =
 """The meaning of a value of a line. The first three are ids."""
 
 POSITION, ROWS, ENTRIES, STATE_SIZE = range(4)
-"""The places in `state`: the byte to go on from, filled rows of the columns, and entries of the dictionary."""
+"""The places in `state`: the byte to continue from, the number of filled rows of the columns, and the number of entries
+of the dictionary."""
 
 ALL, ODD, ROOM = range(3)
-"""Why `scan_lines` stops: it has read all lines; one is not ordinary; the dictionary is full."""
+"""Reasons why `scan_lines` stops: it has read all lines; a line is not ordinary; the dictionary is full."""
 
 _MAX_TICKS = 2**31 - 1
 _MAX_CHANNEL = 127
 _CHANNEL_DIGITS = 9
-"""Digits of a channel that are read at most."""
+"""The greatest number of digits of a channel that is read."""
 
 
 _NOTHING = np.uint64(0)
@@ -57,7 +58,7 @@ _YES, _NO = (np.uint64(int.from_bytes(word.tobytes(), "little")) for word in (YE
 
 @inlined()
 def _scan_value(text: NDArray[np.uint8], at: int, delimiter: np.uint64, newline: np.uint64) -> tuple[int, np.uint64]:
-    """The end of the value at `at`, before a delimiter or a newline, and its hash (`kernels.text.mixed`)."""
+    """Return the end of the value at `at`, before a delimiter or a newline, and its hash (`kernels.text.mixed`)."""
     key = _NOTHING
     while True:
         word = word_at(text, at)
@@ -105,18 +106,19 @@ def scan_lines(
     ends: NDArray[np.int64],
     arena: NDArray[np.uint8],
 ) -> int:
-    """Read the lines of `text` from `state[POSITION]` on, until something stops it; returns why.
+    """Read the lines of `text` from `state[POSITION]` on; return the reason for stopping.
 
-    Behind the last newline of `text` there are `kernels.text.PADDING` bytes. `values` say what each value of a line is,
-    in order. `state` goes in and comes out. The columns have room for every line; those without a value in the lines
-    are left as they are, but for the duration where there is an end instead. `codes` has a row for each of the three
-    kinds of ids, which share the dictionary (`kernels.text`), and so has `before`, int64 [3, 3], for what the line
-    before has. If there is no room in the dictionary, what is there of the line is read again.
+    `kernels.text.PADDING` bytes follow the last newline of `text`. `values` is the meaning of each value of a line, in
+    order. `state` is read, and updated unless a line is not ordinary. The columns have room for every line. Columns
+    without a value in the lines do not change, except the duration if lines have an end instead. `codes` has a row for
+    each of the three kinds of ids, which share the dictionary (`kernels.text`). So has `before`, int64 [3, 3]: the
+    begin, the size and the code of the id in the previous line. If the dictionary has no room, `state` points to the
+    begin of the line, which is then read again.
     """
     at = state[POSITION]
     row = state[ROWS]
     entries = state[ENTRIES]
-    before[:] = 0  # An id is often that of the previous line: comparing is cheaper than hashing.
+    before[:] = 0  # An id often equals that of the previous line, and comparing is cheaper than hashing.
     end = len(text) - PADDING
     delimiters, newlines = eight_times(delimiter), eight_times(NEWLINE)
     last = len(values) - 1
