@@ -1,7 +1,8 @@
 """Alignment of detections with occurrences, component by component of the admissibility graph.
 
-Detections of a (query, document, channel) are visited by time, then better ones first; those near no occurrence are
-skipped. The value of a pair is a whole number, so that sums and ties are exact.
+Detections of a (query, document, channel) are visited in the order of time; of detections at the same time, better ones
+come first. Detections that are near no occurrence are skipped. The weight of a pair is an integer, so that sums and
+ties are exact.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SCORE, _TIME = 1e-6, 1e-8
 _LEAST_SPAN = 1e-5
 _LEAST_TICKS = 0.1
 _MOST = 1e12
-"""The upper limit of score congruence: it is at most 1 unless the declared range of scores is grossly wrong."""
+"""The limit of score congruence in either direction. It is at most 1 unless the declared range of scores is wrong."""
 _BITS = 61
 _TICKS_PER_SECOND = 10_000
 _ABOVE = 2**63 - 1
@@ -32,7 +33,7 @@ _ABOVE = 2**63 - 1
 
 @part()
 def score_congruence(score: float, lowest: float, highest: float) -> float:
-    """(score - lowest) / max(highest - lowest, 1e-5), computed on halves so that no difference overflows.
+    """Return (score - lowest) / max(highest - lowest, 1e-5), computed on halves so that no difference overflows.
 
     An infinite score is at an end of the range: 1 or 0.
     """
@@ -44,23 +45,26 @@ def score_congruence(score: float, lowest: float, highest: float) -> float:
 
 @part()
 def time_congruence(start: int, end: int, occurrence_start: int, occurrence_end: int) -> float:
-    """Overlap (negative: the gap) over the occurrence's duration, at least 1e-5 s; arguments in ticks."""
+    """Return the overlap (negative: the gap) divided by the occurrence's duration, at least 1e-5 s; times are ticks."""
     overlap = min(end, occurrence_end) - max(start, occurrence_start)
     return overlap / max(np.float64(occurrence_end - occurrence_start), _LEAST_TICKS)
 
 
 @part()
 def weight_scale(greatest_score_congruence: float) -> float:
-    """The power of two that makes every weight of a component less than 2^61, 2^59 unless the score range is wrong."""
+    """Return the power of two with which every weight of a component is less than 2^61.
+
+    It is 2^59 unless the declared range of scores is wrong.
+    """
     bound = _PAIR + _SCORE * max(greatest_score_congruence, 1.0) + _TIME
     return math.ldexp(1.0, _BITS - math.frexp(bound)[1])
 
 
 @part()
 def pair_weight(score_part: float, time_part: float, scale: float) -> int:
-    """3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 if that is not above 0.
+    """Return 3 + 1e-6 score congruence + 1e-8 time congruence, in units of 1 / `scale`; 0 if that is not above 0.
 
-    Each part is rounded separately, so that alignments that exchange detections with the same times are equal.
+    Each part is rounded separately, so that alignments that exchange detections with the same times have equal sums.
     """
     by_score, by_time = _SCORE * score_part, _TIME * time_part
     if by_score + by_time <= -_PAIR:
@@ -69,7 +73,7 @@ def pair_weight(score_part: float, time_part: float, scale: float) -> int:
 
 
 class Candidates(NamedTuple):
-    """Detections near occurrences, by (group, `mid_point`, preference); their times are ticks."""
+    """Detections near occurrences, sorted by (group, `mid_point`, preference). Times are ticks."""
 
     middle: F64
     start: I64
@@ -78,7 +82,10 @@ class Candidates(NamedTuple):
 
 
 class Occurrences(NamedTuple):
-    """Occurrences by (group, start, end); `opens`, `closes`: start - tolerance and end + tolerance, as `mid_point`."""
+    """Occurrences sorted by (group, start, end).
+
+    `opens` and `closes` are start - tolerance and end + tolerance, in the unit of `mid_point`.
+    """
 
     opens: F64
     closes: F64
@@ -87,7 +94,7 @@ class Occurrences(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """The objective to maximise, and the range of scores that score congruence is scaled by."""
+    """The objective to maximise, and the range of scores that scales score congruence."""
 
     by_score: bool
     lowest: float
@@ -100,7 +107,7 @@ _OCCURRENCES = record(Occurrences, float64[::1], float64[::1], int64[::1], int64
 
 @part(**NOTHING_NEW)
 def _scale(candidates: Candidates, low: int, high: int, goal: Goal) -> float:
-    """The unit of the weights of a component that holds the detections low .. high."""
+    """Return the scale of the weights of a component that contains the detections low .. high."""
     greatest = 0.0
     for score in candidates.score[low:high]:
         greatest = max(greatest, score_congruence(score, goal.lowest, goal.highest))
@@ -134,7 +141,7 @@ def _align_one_occurrence(
     goal: Goal,
     detection_of: I64,
 ) -> None:
-    """Map an occurrence to the best of the detections low .. high, the first of equals."""
+    """Map an occurrence to the best of the detections low .. high; of equal ones, to the first."""
     if goal.by_score:
         highest = low
         for detection in range(low + 1, high):
@@ -155,7 +162,7 @@ def _align_one_occurrence(
 def _align_one_detection(
     candidates: Candidates, detection: int, occurrences: Occurrences, members: I64, goal: Goal, detection_of: I64
 ) -> None:
-    """Map a detection to the best of the occurrences `members`, the first of equals."""
+    """Map a detection to the best of the occurrences `members`; of equal ones, to the first."""
     chosen = members[0]
     best = 0
     if not goal.by_score:
@@ -170,10 +177,10 @@ def _align_one_detection(
 
 @part()
 def _rank_weights(scores: F64, n_occurrences: int) -> I64:
-    """Weights that count pairs first and then prefer high scores: only the order of scores matters.
+    """Return weights that first maximise the number of pairs and then prefer high scores.
 
-    The sets of detections that can be mapped are the independent sets of a matroid, so the greatest sum of ranks and
-    the greatest sum of scores have the same solutions.
+    Only the order of scores matters. The sets of detections that can be mapped are the independent sets of a matroid,
+    so the greatest sum of ranks and the greatest sum of scores have the same solutions.
     """
     keys = np.empty(len(scores), np.int64)
     for i in range(len(scores)):
@@ -181,6 +188,7 @@ def _rank_weights(scores: F64, n_occurrences: int) -> I64:
         keys[i] = bits ^ ((bits >> 63) & _ABOVE)
     order = ascending_order(keys)
     weights = np.empty(len(scores), np.int64)
+    # The lowest weight exceeds any sum of the n_occurrences ranks, which are less than len(scores): pairs count first.
     weight, before = n_occurrences * len(scores) + 1, 0
     for i in range(len(scores)):
         key = keys[order[i]]
@@ -191,9 +199,9 @@ def _rank_weights(scores: F64, n_occurrences: int) -> I64:
 
 @part()
 def _worth_keeping(weights: I64, n_occurrences: int) -> Bool:
-    """Select the detections of an occurrence that its component may need: the best n_occurrences of positive weight.
+    """Select the detections of an occurrence that its component may need: the best n_occurrences with weights > 0.
 
-    If an optimal alignment used a worse one, one of these would be free and better, or equally good and earlier.
+    If an optimal alignment used another detection, one of these would be free, and better or equally good and earlier.
     """
     threshold = np.int64(1)
     if len(weights) > n_occurrences:
@@ -265,12 +273,12 @@ def align(
     highest: F64,
     by_score: bool,
 ) -> I64:
-    """The candidate that each occurrence is mapped to, or -1; int64 [n_occurrences].
+    """Return the candidate that each occurrence is mapped to, or -1; int64 [n_occurrences].
 
-    `candidate_of_group`, `occurrence_of_group` (int64 [n_groups + 1]) say where each group begins; `lowest`, `highest`
-    are the range of scores of each group. With `by_score` the number of pairs is maximised, then the sum of scores;
-    otherwise the sum of 3 + 1e-6 score congruence + 1e-8 time congruence. Among equal optima the choice is that of
-    `kernels.assignment.settle`, with detections in their order here.
+    `candidate_of_group` and `occurrence_of_group`, int64 [n_groups + 1], are where each group begins. `lowest` and
+    `highest` are the range of scores of each group. With `by_score`, the number of pairs is maximised, and then the sum
+    of scores. Otherwise the sum of 3 + 1e-6 score congruence + 1e-8 time congruence is maximised. Among equal optima,
+    `kernels.assignment.settle` chooses, with detections in the order of `candidates`.
     """
     detection_of = np.empty(len(occurrences.start), np.int64)
     detection_of[:] = -1
@@ -290,6 +298,7 @@ def align(
             count += first[count] < last[count]
         goal = Goal(by_score, lowest[group], highest[group])
         begin = 0
+        # `first` ascends, so a component ends where the next occurrence shares no detection with those before it.
         while begin < count:
             end, reach = begin + 1, last[begin]
             while end < count and first[end] < reach:
@@ -309,7 +318,7 @@ def align(
 
 @part()
 def mid_point(start: int, duration: int, in_seconds: bool) -> float:
-    """The mid-point of times in ticks: exact, in half ticks; or in seconds, with the rounding of NIST's tools."""
+    """Return the mid-point of times in ticks: exact in half ticks, or in seconds with the rounding of NIST's tools."""
     if in_seconds:
         return start / _TICKS_PER_SECOND + duration / _TICKS_PER_SECOND / 2.0
     return np.float64(2 * np.int64(start) + duration)
@@ -335,7 +344,7 @@ _NEAR = several(int64[::1], int32[::1], float64[::1], float64[::1])(
 
 
 _NO_CODE = 1 << 40
-"""A value that no column of codes can contain."""
+"""A value that a column of codes cannot contain."""
 
 
 @kernel(_NEAR)
@@ -356,19 +365,19 @@ def near_occurrences(
     n_documents: int,
     in_seconds: bool,
 ) -> tuple[I64, I32, F64, F64]:
-    """Semi-join of detections with occurrences, in one pass and any order of rows.
+    """Semi-join detections with occurrences in one pass, for any order of rows.
 
-    A group is a (query, document, channel) with occurrences; the groups are numbered in that order.
-    `query`, `document`, `channel`, `start`, `duration`, `score`: columns of the detections; rows with 0 in `evaluated`
-    are skipped; if `evaluated` is empty, all rows count. `group_of_query` int64 [n_queries + 1] and
-    `occurrence_of_group` int64 [n_groups + 1] say where the groups of a query and the occurrences of a group begin;
-    `opens` is start - tolerance of every occurrence, `reach` the greatest end + tolerance of it and those before it in
-    its group, both in the unit of `mid_point` with `in_seconds`.
+    A group is a (query, document, channel) with occurrences; the groups are numbered in that order. `query`,
+    `document`, `channel`, `start`, `duration` and `score` are columns of the detections. Rows with 0 in `evaluated` are
+    skipped; if `evaluated` is empty, all rows count. `group_of_query` int64 [n_queries + 1] and `occurrence_of_group`
+    int64 [n_groups + 1] are where the groups of each query and the occurrences of each group begin. `opens` is the
+    start - tolerance of every occurrence. `reach` is the greatest end + tolerance of an occurrence and those before it
+    in its group. Both are in the unit of `mid_point` with `in_seconds`.
 
-    Returns the rows whose mid-point lies within the tolerance of an occurrence (in the order of rows) and their groups,
-    and per group the lowest and highest finite score of all its detections (inf, -inf without any). Raises `ValueError`
-    for a query or a document (-1: unknown) that does not exist, and if a score in a group is NaN: rows need not have
-    been checked before.
+    Returns the rows whose mid-point lies within the tolerance of an occurrence, in the order of rows, and their groups.
+    Also returns the lowest and the highest finite score of all detections of each group (inf and -inf if there are
+    none). Raises `ValueError` for a query or a document that does not exist, except the document -1 (unknown), and for
+    a NaN score in a group. So rows need not be checked before.
     """
     n_groups = len(group_document)
     lowest, highest = np.empty(n_groups), np.empty(n_groups)
@@ -389,6 +398,7 @@ def near_occurrences(
             if not 0 <= current < n_queries:
                 raise ValueError("there is no such query")
             begin, end = group_of_query[current], group_of_query[current + 1]
+            # Groups are assigned from the last to the first, so that the first group of a document remains.
             for coming in range(end - 1, begin - 1, -1):
                 group_of_document[group_document[coming] + 1] = coming
         place = np.uint32(document[row] + 1)
@@ -424,14 +434,14 @@ def near_occurrences(
 
 
 _SHORT = 24
-"""Up to this length a stretch is sorted by insertion: rows are mostly nearly sorted."""
+"""Stretches of at most this length are sorted by insertion, because most rows are nearly sorted."""
 
 
 @part()
 def _comes_before(
     row: int, middle: float, other: int, other_middle: float, start: I32, score: F64, decision: I8
 ) -> bool:
-    """Whether a detection comes before another: by mid-point, start, score from the highest, YES first, row."""
+    """Return whether a detection comes before another: by mid-point, start, descending score, YES first, row."""
     if middle != other_middle:
         return middle < other_middle
     if start[row] != start[other]:
@@ -497,10 +507,10 @@ def in_time_order(
     decision: I8,
     in_seconds: bool,
 ) -> tuple[I64, I64, F64]:
-    """Detections by group and within it by mid-point, start, score from the highest, YES first, row.
+    """Sort detections by group, and within a group by mid-point, start, descending score, YES first, row.
 
-    `near` are rows of `start`, `duration`, `score`, `decision`; `near_group` is the group of each, in any order.
-    Returns where each group begins (int64 [n_groups + 1]), the rows in that order and their `mid_point`s.
+    `near` are rows of `start`, `duration`, `score` and `decision`; `near_group` is the group of each, in any order.
+    Returns where each group begins (int64 [n_groups + 1]), the rows in sorted order, and their `mid_point`s.
     """
     begins = np.zeros(n_groups + 1, np.int64)
     for group in near_group:

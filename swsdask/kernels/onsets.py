@@ -1,8 +1,8 @@
-"""Replay points near onsets, what each earns, and how many points rank before those that earn something.
+"""Replay points near onsets, their gains, and the number of points that rank before each point with a gain.
 
-Onsets are sorted; a used one is removed from two linked structures (to the next unused one on either side, with halved
-paths), so that finding the nearest takes about the time of a binary search, however many are used. The Monte Carlo
-study of GAP ranks random lists of points in the same way.
+Onsets are sorted. Two linked structures lead from each place to the next unused onset on either side. Path halving
+keeps them short, so finding the nearest unused onset takes about the time of a binary search, however many are used.
+The Monte Carlo study of GAP ranks random lists of points in the same way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PENALTY = (column(float64), column(float64), float64)
 
 @part()
 def earned(distance: float, penalty: Penalty) -> float:
-    """The value of a penalty function at a signed distance."""
+    """Return the value of a penalty function at a signed distance."""
     at, value, sigma = penalty
     last = len(at) - 1
     if distance < at[0] or distance > at[last]:
@@ -49,7 +49,7 @@ def _unused(link: I64, place: int) -> int:
 
 @part()
 def renew(before: I64, after: I64) -> None:
-    """Make all onsets unused: `before`, `after` int64 [n_onsets + 1]."""
+    """Mark all onsets as unused in `before` and `after`, int64 [n_onsets + 1]."""
     for place in range(len(before)):
         before[place] = place
         after[place] = place
@@ -57,9 +57,10 @@ def renew(before: I64, after: I64) -> None:
 
 @part()
 def use_nearest(point: int, place: int, onsets: I64, before: I64, after: I64, penalty: Penalty) -> float:
-    """Return the gain of a point from the nearest unused onset, which is then used unless the gain is 0.
+    """Return the gain of a point from the nearest unused onset. The onset is then used, unless the gain is 0.
 
-    `place` is the number of onsets < `point`. Of two equally near ones it is the one that earns more, then the earlier.
+    `place` is the number of onsets < `point`. Of two equally near onsets, the one with the greater gain is taken; if
+    the gains are equal, the earlier one.
     """
     n = len(onsets)
     early, late = _unused(after, place), _unused(before, place)
@@ -121,11 +122,12 @@ def near_onsets(
     high: float,
     n_documents: int,
 ) -> tuple[I64, I32]:
-    """The rows of points with low <= point - onset <= high for some onset of their query and document, and its group.
+    """Return the rows of points with low <= point - onset <= high for an onset of their query and document, and groups.
 
-    `query`, `document` (-1: none) and `start` are columns of points; the point of a start is the last whole `step` up
-    to it. A group is a (query, document) with onsets: those of query q are of_query[q] .. of_query[q + 1], each with
-    its document (int32) and its onsets, ascending, onset[begins[g] : begins[g + 1]].
+    `query`, `document` (-1: none) and `start` are columns of points; a point is its start rounded down to a multiple of
+    `step`. A group is a (query, document) with onsets. The groups of query q are of_query[q] .. of_query[q + 1]. Group
+    g has the document `group_document` [g] and the onsets onset[begins[g] : begins[g + 1]], ascending. The results are
+    the rows, int64, and the group of each, int32.
     """
     rows = np.empty(len(query), np.int64)
     groups = np.empty(len(query), np.int32)
@@ -153,12 +155,12 @@ def near_onsets(
 
 
 _RUN = 16
-"""Rows that are sorted by insertion."""
+"""The number of rows of a run, which is sorted by insertion."""
 
 
 @part()
 def _ranks_behind(row: int, other: int, first: I32, score: F64, second: I32, third: I32) -> bool:
-    """Whether a row comes after another one; not if they are equal."""
+    """Return whether a row comes after another one. Equal rows do not."""
     if first[row] != first[other]:
         return bool(first[row] > first[other])
     if score[row] != score[other]:
@@ -170,9 +172,9 @@ def _ranks_behind(row: int, other: int, first: I32, score: F64, second: I32, thi
 
 @kernel(int64[::1](column(int32), column(float64), column(int32), column(int32)))
 def in_rank_order(first: I32, score: F64, second: I32, third: I32) -> I64:
-    """The order of rows by `first`, by falling `score`, then by `second` and `third`; equal rows stay: int64 [n].
+    """Return the order of rows by `first`, descending `score`, `second` and `third`, int64 [n].
 
-    Runs are merged from the bottom up; two that are in order already are not compared further.
+    Equal rows keep their order. Runs are merged from the bottom up. Two runs that are in order already are skipped.
     """
     n = len(first)
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -191,7 +193,7 @@ def in_rank_order(first: I32, score: F64, second: I32, third: I32) -> I64:
             middle, end = begin + width, min(begin + 2 * width, n)
             if not _ranks_behind(order[middle - 1], order[middle], first, score, second, third):
                 continue
-            for place in range(begin, middle):  # a slice would compile how numba words its errors, a second of it
+            for place in range(begin, middle):  # a slice would compile numba's error messages, for a second
                 merged[place] = order[place]
             left, right = begin, middle
             for place in range(begin, end):
@@ -211,8 +213,8 @@ def in_rank_order(first: I32, score: F64, second: I32, third: I32) -> I64:
 def use_onsets(group: I32, point: I64, begins: I64, onset: I64, at: F64, value: F64, sigma: float) -> F64:
     """Return the gain of each point from the onsets of its group, float64.
 
-    `group` int32 (clustered) and `point` int64 are columns of points, those of a group in rank order. `begins` and
-    `onset` are as `near_onsets` has them; `at`, `value`, `sigma` are those of a `Penalty`.
+    `group` int32 and `point` int64 are columns of points. They are clustered by group, and in rank order within a
+    group. `begins` and `onset` are those of `near_onsets`; `at`, `value` and `sigma` are the fields of a `Penalty`.
     """
     penalty = Penalty(at, value, sigma)
     gain = np.empty(len(point), np.float64)
@@ -232,7 +234,7 @@ def use_onsets(group: I32, point: I64, begins: I64, onset: I64, at: F64, value: 
 
 @part()
 def _ranks_after(place: int, start: int, than_place: int, than_start: int) -> bool:
-    """Whether a point ranks after another of equal score: by its document's place (-1 comes last), then start."""
+    """Return whether a point ranks after another of equal score: by its document's place (-1 is last), then start."""
     if place != than_place:
         return than_place >= 0 and (place < 0 or place > than_place)
     return start > than_start
@@ -240,7 +242,7 @@ def _ranks_after(place: int, start: int, than_place: int, than_start: int) -> bo
 
 @part()
 def _ascending(scores: F64) -> tuple[F64, I64]:
-    """The distinct ones of falling scores, ascending with inf behind them, and where each comes first (inf: -1)."""
+    """Return the distinct values of descending scores, ascending and then inf, and where each comes first (inf: -1)."""
     rungs = np.empty(len(scores) + 1, np.float64)
     first = np.empty(len(scores) + 1, np.int64)
     n = 0
@@ -266,12 +268,12 @@ def count_before(
     of_start: I32,
     counts: I64,
 ) -> None:
-    """Add every point to `counts` int64 [n, n_groups] of the first of its query's chosen points that ranks after it.
+    """Count every point in the row of `counts` of the first chosen point of its query that ranks after it.
 
-    The first columns are those of the points, `group` being that of their `document` (-1: none); `places` has the place
-    of each document in their order, the last one -1, of no document.
-    The chosen points of query q, in rank order, are rows offsets[q] .. offsets[q + 1] of the columns `of_score`,
-    `of_place`, `of_start`.
+    `counts` is int64 [n, n_groups]. `query`, `group`, `score`, `document` and `start` are columns of points; `group` is
+    that of the `document` (-1: none). `places` is the place of each document in the order of documents; its last entry,
+    for no document, is -1. The chosen points of query q, in rank order, are the rows offsets[q] .. offsets[q + 1] of
+    the columns `of_score`, `of_place` and `of_start`.
     """
     slots = np.empty(_BLOCK, np.int32)
     row = 0
@@ -292,6 +294,7 @@ def count_before(
                 if slot == 0:
                     continue
                 chosen = begin + first[slot - 1]
+                # Chosen points of the same score rank before or after the point by document and start.
                 if block[number] == scores[slot - 1]:
                     stop = begin + first[slot - 2] if slot > 1 else end
                     p, t = places[document[at + number]], start[at + number]
@@ -312,15 +315,16 @@ _TABLE = float64[:, ::1]
 
 @kernel(int64[:, ::1](column(float64), boolean[:, ::1], _TABLE, _TABLE, _TABLE))
 def ranked_lists(weight: F64, intended: Bool, anywhere: F64, near: F64, place: F64) -> I64:
-    """Every point once per list: int64 [n_lists, n_points], a list's points in the order of their ranks.
+    """Return random lists that contain every point once, in the order of ranks; int64 [n_lists, n_points].
 
-    Points are emitted one by one, each among those not yet emitted: where `intended` bool [n_lists, n_points] says so
-    with probabilities in proportion to `weight` float64 [n_points] (while any with weight are left), else all alike.
-    The one that is emitted takes a rank among the free ones, rank k with a probability in proportion to 1 / k.
+    The points of a list are drawn one by one without replacement. Where `intended` bool [n_lists, n_points] is true,
+    the probability of a point is proportional to its `weight` float64 [n_points], while points with a weight are left.
+    Otherwise all points have the same probability. The point that is drawn gets one of the free ranks; the probability
+    of rank k is proportional to 1 / k.
 
-    Weighted drawing without replacement is a race: the point with the least exponential time, divided by its weight,
-    comes first. `anywhere`, `near` and `place`, float64 [n_lists, n_points], hold standard exponential times. A point
-    that was emitted in one race is skipped in the other, which does not change the odds of the remaining points.
+    Weighted drawing without replacement is a race: points come in ascending order of an exponential time divided by
+    their weight. `anywhere`, `near` and `place`, float64 [n_lists, n_points], hold standard exponential times. A point
+    that was drawn in one race is skipped in the other, which does not change the odds of the remaining points.
     """
     n_lists, n_points = intended.shape
     lists = np.empty((n_lists, n_points), np.int64)
@@ -349,10 +353,11 @@ def ranked_lists(weight: F64, intended: Bool, anywhere: F64, near: F64, place: F
 
 @kernel(float64[::1](int64[:, ::1], column(int64), *PENALTY))
 def gap_of_lists(lists: I64, onsets: I64, at: F64, value: F64, sigma: float) -> F64:
-    """The GAP of ranked lists of points 0 .. n_points - 1, int64 [n_lists, length]: float64 [n_lists].
+    """Return the GAP of ranked lists of points 0 .. n_points - 1, int64 [n_lists, length]; float64 [n_lists].
 
-    `onsets` int64, ascending, at least one; `at`, `value` and `sigma` are those of a `Penalty`. GAP = (1 / N) sum over
-    ranks k with R_k > 0 of (R_1 + ... + R_k) / k, where R_k is what the point at rank k earns.
+    `onsets` int64 are ascending, and there is at least one; `at`, `value` and `sigma` are the fields of a `Penalty`.
+    GAP = (1 / N) sum over ranks k with R_k > 0 of (R_1 + ... + R_k) / k, where R_k is the gain of the point at rank k
+    and N the number of onsets.
     """
     penalty = Penalty(at, value, sigma)
     n = len(onsets)
