@@ -2,9 +2,9 @@
 
 `statistics.moments` defines bins and moments. The points of a bin are the nodes of Gauss quadrature for its moments up
 to the fifth (Golub and Welsch 1969). They are the roots of the third orthogonal polynomial if the moments determine it
-beyond rounding errors, else the roots of the second one. A bin with one distinct score has its mean. All results
-consist of additions, multiplications, divisions and square roots, so every bit is the same for all mathematical
-libraries and vector widths.
+beyond rounding errors, else the roots of the second one. A bin with one distinct score has one point, the mean. Only
+additions, multiplications, divisions and square roots are used, so every bit is the same for all mathematical libraries
+and vector widths.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAGIC_BITS = 0x4338000000000000
 _WHOLE = 2.0**52
 _WHOLE_BITS = np.uint64(0x4330000000000000)
 """The bits of 2^52: with a whole number below 2^52 in the low bits, they are those of 2^52 plus that number. Many
-processors lack vector instructions that convert 64-bit integers to floats, multiply them or shift in their sign."""
+processors lack vector instructions that convert 64-bit integers to floats, multiply them or shift them with sign."""
 
 _BINS = (int64[::1], int64[:, ::1])
 
@@ -253,7 +253,7 @@ def nodes(bins: I64, sums: I64) -> tuple[F64, F64, I64]:
             c4 = m4 - 4.0 * m1 * m3 + 6.0 * mean2 * m2 - 3.0 * mean2 * mean2
             c5 = m5 - 5.0 * m1 * m4 + 10.0 * mean2 * m3 - 10.0 * mean2 * m1 * m2 + 4.0 * mean2 * mean2 * m1
             # For scores with mean 0 and variance 1, the orthogonal polynomials are 1, t, t^2 - skew t - 1 and the one
-            # whose roots are found below. (t - b) (t - c) has the mean 1 + b c, which gives the share of a third node.
+            # whose roots are found below. (t - b) (t - c) has the mean 1 + b c, which gives the share of node a.
             low, high = (-1.0 - m1) / deviation, (1.0 - m1) / deviation
             skew = _clipped((c3 if abs(c3) > _ROUNDED else 0.0) / (v * deviation), low, high)
             left = c4 * v - c3 * c3 - v * v * v

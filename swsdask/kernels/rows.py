@@ -55,7 +55,7 @@ def first_above(ascending: I32 | I64 | F64, number: float | np.int64) -> int:
 
 @part(int64[::1](column(int64)))
 def ascending_order(keys: I64) -> I64:
-    """Return the places of integers in ascending order; equal integers keep their order. A bottom-up merge sort."""
+    """Return the places of integers in ascending order, by a bottom-up merge sort. Equal integers keep their order."""
     n = len(keys)
     order, merged = np.empty(n, np.int64), np.empty(n, np.int64)
     for place in range(n):
@@ -171,8 +171,8 @@ def place_rows(
 ) -> None:
     """Write the `place` of each row among `begins`, `reaches` and `added` of `archive.reference_tables.Excerpts`.
 
-    If a row ends where its excerpt ends, its begin + duration in doubles may exceed its end: this adds 1 to its place.
-    If that sum exceeds begin + duration of the excerpt, 2 is added.
+    The place of a row that ends where its excerpt ends is increased by 1 if its begin + duration in doubles exceeds the
+    end, and by another 2 if that sum exceeds the begin + duration of the excerpt.
     """
     last = np.int64(-1)
     for row in range(len(document)):
@@ -191,9 +191,9 @@ def place_rows(
 
 @part()
 def _is_better(row: int, other: int, score: F64, start: I32, duration: I32, channel: I8, decision: I8) -> bool:
-    """Return whether a row precedes another: higher score, earlier start, longer duration, lower channel, YES, earlier.
+    """Return whether a row precedes another.
 
-    Each criterion decides only if all previous ones are equal.
+    The first difference decides: higher score, earlier start, longer duration, lower channel, YES, earlier row.
     """
     if score[row] != score[other]:
         return bool(score[row] > score[other])
