@@ -20,7 +20,7 @@ from swsdask.model.trials import F64, I8, I32, I64, Bool
 from swsdask.model.units import INFINITE
 
 _PAIR = 3.0
-"""A mapped pair counts 1 + congruence; an unmapped detection or occurrence counts -1."""
+"""A mapped pair counts 1 + congruence, an unmapped detection or occurrence -1. So a pair adds 3 + congruence."""
 _SCORE, _TIME = 1e-6, 1e-8
 _LEAST_SPAN = 1e-5
 _LEAST_TICKS = 0.1

@@ -124,7 +124,7 @@ def _common(entries: Entries, one: int, other: int, mask: U32, other_mask: U32) 
 
 @part()
 def _common_apart(entries: Entries, one: int, other: int, start: I32, end: I32, mask: U32, other_mask: U32) -> None:
-    """Add to the masks of all places what `_common` finds for two entries of one file, without overlapping windows."""
+    """Add what `_common` finds for two entries of one file to the masks of all places, without overlapping windows."""
     label, room, first, other_first = entries.label, entries.room, entries.first[one], entries.first[other]
     at, other_at = entries.at[one], entries.at[other]
     m, n = entries.at[one + 1] - at, entries.at[other + 1] - other_at

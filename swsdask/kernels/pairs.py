@@ -42,7 +42,8 @@ ACROSS_FILES: Final = (NEAR, NEAR_OR_ANY_TIME)
 class Times(NamedTuple):
     """The files and times of fragments, int64.
 
-    `begin` and `end` are ticks. For rules within files they are ticks of one clock on which files follow one another.
+    `begin` and `end` are ticks. For rules that apply within files, they are ticks of one clock for all files, on which
+    files do not share any time.
     """
 
     file: I64
