@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdask.formats import files
 from swsdask.formats.files import Lines
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.builder import OrdinaryLines
@@ -61,16 +62,18 @@ def tables(draw: st.DrawFn) -> tuple[str, list[str], list[str]]:
     return delimiter, names, lines
 
 
-@given(tables(), st.integers(1, 6))
+@given(tables(), st.integers(1, 6), st.integers(10, 500))
 def test_compiled_lines_are_the_same(
-    tmp_path_factory: pytest.TempPathFactory, table: tuple[str, list[str], list[str]], rows_per_piece: int
+    tmp_path_factory: pytest.TempPathFactory, table: tuple[str, list[str], list[str]], rows_per_piece: int, size: int
 ) -> None:
+    """Blocks of `size` bytes are read in turn by either code, so that the one goes on where the other ended."""
     delimiter, names, lines = table
     file = tmp_path_factory.mktemp("run") / "a.tsv"
     file.write_bytes((delimiter.join(names) + "\n" + "".join(lines)).encode())
-    with patch.object(OrdinaryLines, "read", lambda *_: None):
-        expected = pieces(file, rows_per_piece)
-    assert pieces(file, rows_per_piece) == expected
+    with patch.object(files, "read_blocks", lambda source: iter(lambda: source.read(size), b"")):
+        with patch.object(OrdinaryLines, "read", lambda *_: None):
+            expected = pieces(file, rows_per_piece)
+        assert pieces(file, rows_per_piece) == expected
 
 
 def pieces(file: Path, rows_per_piece: int) -> tuple[list[object], list[object], int]:
@@ -109,6 +112,20 @@ def test_any_number_of_ids_has_room(tmp_path: Path) -> None:
     assert [piece.queries[code] for code in piece.query] == [f"q{n % 5000}" for n in range(9000)]
     assert [piece.documents[code] for code in piece.document] == [f"{'d' * (n % 90)}{n}" for n in range(9000)]
     assert piece.score.tolist() == list(range(9000))
+
+
+def test_blocks_that_are_not_ordinary_leave_no_ids_behind() -> None:
+    """Left in the dictionary, those of three such blocks would fill it, and looking for a new id would never end."""
+    reader = OrdinaryLines("\t", 2, {"document": 0, "score": 1})
+    rows = [[f"{'d' * (n % 7)}{n}\t{n}\n" for n in range(begin, begin + 1500)] for begin in range(0, 6000, 1500)]
+    assert reader.read(Lines(1, "".join(rows[0][:100]).encode())) is not None
+    for block in rows[1:]:
+        assert reader.read(Lines(1, "".join([*block, "x\t1e-30\n"]).encode())) is None
+    found = reader.read(Lines(1, "".join(rows[0][50:]).encode()))
+    assert found is not None
+    names = [row.partition("\t")[0] for row in rows[0]]
+    assert found.document.ids == names
+    assert found.document.codes.tolist() == list(range(50, 1500))
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=26), min_size=1), st.text("ab", max_size=26))

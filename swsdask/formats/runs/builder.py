@@ -95,9 +95,9 @@ class Texts:
         self.arena = np.empty(1 << 16, np.uint8)
         self.lines = np.empty(2048, np.int64)
 
-    def clear(self) -> None:
-        """Forget all of them."""
-        self.slots[:] = -1
+    def truncate(self, entries: int) -> None:
+        """Forget all but the first `entries`."""
+        fill_slots(entries, self.hashes, self.slots)
 
     @property
     def dictionary(self) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
@@ -165,7 +165,7 @@ class PieceBuilder:
     def _begin(self, query: tuple[str, int] | None, capacity: int) -> None:
         """An empty piece; `query` is the list that stays open, and its line."""
         self._columns = Columns.empty(min(capacity, self._rows_per_piece))
-        self._files.clear()
+        self._files.truncate(0)
         self._queries = [query[0]] if query else []
         self._query_lines = [query[1]] if query else []
         self._continued = len(self._queries)
@@ -388,6 +388,7 @@ class OrdinaryLines:
         rows = int(np.count_nonzero(text == _NEWLINE))
         texts, state = self._texts, self._state
         state[[table.POSITION, table.ROWS]] = 0
+        known = int(state[table.ENTRIES])
         codes = np.empty((len(_IDS), rows), np.int32)
         found = TableRows(
             system=None,
@@ -416,7 +417,9 @@ class OrdinaryLines:
                 found.rounded,
                 *texts.dictionary,
             )
-            if why == table.ODD:
+            if why == table.ODD:  # its block is read elsewhere, and must leave no ids behind
+                state[table.ENTRIES] = known
+                texts.truncate(known)
                 return None
             if why == table.ALL:
                 break
