@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
@@ -21,7 +21,7 @@ from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
 from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
-from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.executor import Executor, Progress, or_unseen
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
 from swsdask.formats.find import Format, find_reference
@@ -29,7 +29,7 @@ from swsdask.formats.in_memory import Judged, Table, check_files
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems, SettingsError, check_choice
-from swsdask.model.layers import Layers, build_settings, load_preset
+from swsdask.model.layers import GivenSettings, build_settings
 from swsdask.places.reading import Location, locations, readable
 
 
@@ -48,7 +48,7 @@ def ingest(
     runs: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: GivenSettings | None = None,
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
@@ -211,8 +211,7 @@ def verify(
     >>> sws.verify("demo/archive").damaged
     {}
     """
-    if progress is not None:
-        progress.begin("verifying", 0)
+    or_unseen(progress).begin("verifying", 0)
     with working(build_settings(), "serial" if executor is None else executor, 0, None) as workers:
         return verification.verify(
             os.fspath(archive),
@@ -318,7 +317,7 @@ def validate(
     segments: Location | None = None,
     preset: str | None = None,
     compat: str | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: GivenSettings | None = None,
     executor: Executor | str | None = None,
 ) -> Report:
     """Check files of any supported format and report every problem in them.
@@ -373,7 +372,7 @@ def validate(
     named = {role: readable(place) for role, place in given.items() if place is not None}
     corpus = corpus_files(named) if named else None
     of_folder = find_reference(os.fspath(reference)) if reference else None
-    resolved = Layers(load_preset(preset) if preset else None, compat, settings or {}).settings()
+    resolved = settings_layers(preset, compat, settings).settings()
     encoding = read_encoding(frame_shift, negate_scores, segments)
     with working(resolved, executor, 0, None) as workers:
         report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers, encoding)

@@ -17,7 +17,7 @@ from swsdask.api.results import write
 from swsdask.api.scoring import Measures, requested, score
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive
-from swsdask.execution.executor import Executor, Progress, Unseen
+from swsdask.execution.executor import Executor, Progress, or_unseen
 from swsdask.execution.open import working
 from swsdask.model.errors import SettingsError
 from swsdask.model.tables import LateImport, Tables
@@ -136,7 +136,7 @@ def benchmark(
         raise SettingsError("A benchmark needs an archive with runs: `swsdask ingest` makes one.")
     _, _, settings = requested(measures, evaluation.settings)
     rows = sum(run.rows for run in archive.runs)
-    watch = _Watch(progress or Unseen())
+    watch = _Watch(or_unseen(progress))
     with working(settings, executor, rows, None) as workers:
         least = min(archive.runs, key=lambda run: run.rows).system
         score(evaluation, measures, runs=[least], executor=workers, cache=False)

@@ -23,7 +23,7 @@ from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import given_runs, rows_to_score, with_runs
 from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
-from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
 from swsdask.execution.open import working
 from swsdask.formats.find import RUNS, TYPED, AnyFormat, Format, expect, find_runs
 from swsdask.formats.in_memory import check_files
@@ -43,7 +43,7 @@ from swsdask.formats.xml_stream import read_elements
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError, without_secrets
-from swsdask.model.layers import build_settings, load_preset
+from swsdask.model.layers import GivenSettings, build_settings, explicit_settings, load_preset
 from swsdask.model.schemas import RunPiece
 from swsdask.model.trials import F64
 from swsdask.places.reading import Location, Pipe, is_folder, is_local, join_path, locations, parted
@@ -331,9 +331,8 @@ def calibrate(
         held = next(each for each in archive.runs if each.system == systems[0])
         check_runs(archive, [held], settings.evaluation)
         ((reference, _),) = build_references(archive, settings.evaluation, (), [held])
-        ((_, found),) = count_archive(
-            archive, systems, reference, families, workers, settings.engine, progress or Unseen()
-        )
+        shown = or_unseen(progress)
+        ((_, found),) = count_archive(archive, systems, reference, families, workers, settings.engine, shown)
         signature = manifest_of(archive, systems, settings, MEASURES[method], ())["signature"]
         scored = Scored(found, reference, settings.evaluation)
         return fit(method, held, scored, archive.inputs, signature)
@@ -345,7 +344,7 @@ def apply_calibration(
     out: Location,
     *,
     preset: str | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: GivenSettings | None = None,
     keep_decisions: bool = False,
     frame_shift: float | None = None,
     negate_scores: bool = False,
@@ -408,15 +407,15 @@ def apply_calibration(
     check_files(runs)
     files = find_runs(locations(runs))
     threshold = fitted.bayes_threshold
-    chosen = build_settings(load_preset(preset) if preset else None, None, settings)
-    evaluation = (settings or {}).get("evaluation")
+    explicit = explicit_settings(settings)
+    chosen = build_settings(load_preset(preset) if preset else None, None, explicit)
+    evaluation = explicit.get("evaluation")
     if preset or (isinstance(evaluation, Mapping) and "operating_point" in evaluation):
         point = chosen.evaluation.operating_point
         if point.from_data is not None:
             raise SettingsError("operating_point.from_data needs a reference, and there is none. Give beta.")
         threshold = point.resolve(0, 0).bayes_threshold
-    if progress is not None:
-        progress.begin("writing calibrated runs", 0)
+    or_unseen(progress).begin("writing calibrated runs", 0)
     encoding = read_encoding(frame_shift, negate_scores, segments)
     rows_about = sum(RunFile(file).rows_about for file in files)
     with working(chosen, executor, rows_about, progress) as workers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs, discovery_layers
@@ -14,12 +14,13 @@ from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.measures import DiscoveryMeasure, select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_notes, meaning, needed, word_notes
-from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen, or_unseen
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusTables
 from swsdask.measures.names import as_names, requested_names
 from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
+from swsdask.model.layers import GivenSettings
 from swsdask.model.results import Note, Result, note_lines
 from swsdask.places.reading import Location
 from swsdask.scoring.rounds import ResultTables, Statistics, score_systems
@@ -38,7 +39,7 @@ def discover(
     n_folds: int | None = None,
     definition: Definition | None = None,
     measures: str | Iterable[str] | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: GivenSettings | None = None,
     executor: Executor | str | None = None,
     verify: bool = True,
     progress: Progress | None = None,
@@ -69,7 +70,7 @@ def discover(
         tool of 2017 and 2020. Default: the setting of the archive, or "document".
     measures : str or iterable of str, optional
         Names of measures. The name of a family means its precision, recall and F-score. Default: every measure.
-    settings : mapping, optional
+    settings : mapping or Settings, optional
         Settings in the shape of a settings file, with tables "discovery" and "engine".
     executor : Executor or str, optional
         Where the work runs, see `cluster`. Default: the executor of the settings' ``[engine]``. The numbers do not
@@ -112,7 +113,7 @@ def discover(
     pairs    0.6625    0.0458
     """
     began = time.time()
-    progress = progress or Unseen()
+    progress = or_unseen(progress)
     requested = requested_names(measures)
     corpus_files = _corpus_files(phones, words, split, folds, within, speakers)
     inputs = discovery_inputs(classes, archive, corpus_files, verify=verify)
@@ -222,7 +223,7 @@ def plan_discovery(
     n_folds: int | None = None,
     definition: Definition | None = None,
     measures: str | Iterable[str] | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: GivenSettings | None = None,
 ) -> str:
     """Check everything that `discover` would read, and report what it would do. Nothing is scored.
 

@@ -21,7 +21,7 @@ from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
 from swsdask.model.discovery import Corpus, Definition, Fragments
 from swsdask.model.errors import SettingsError, choices
-from swsdask.model.layers import Layers, Settled, merge_layers
+from swsdask.model.layers import GivenSettings, Layers, Settled, explicit_settings, merge_layers
 from swsdask.places.reading import Location, Pipe, is_folder, locations, readable
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
@@ -185,13 +185,11 @@ def discovery_inputs(
     return FromFiles(corpus_files(named), files)
 
 
-def discovery_layers(
-    definition: Definition | None, n_folds: int | None, settings: Mapping[str, object] | None
-) -> Layers:
+def discovery_layers(definition: Definition | None, n_folds: int | None, settings: GivenSettings | None) -> Layers:
     """The given layers of settings; `definition` and `n_folds` override `settings`."""
     arguments = {"definition": definition, "n_folds": n_folds}
     chosen = {name: value for name, value in arguments.items() if value is not None}
-    return Layers(explicit=merge_layers(settings or {}, {"discovery": chosen} if chosen else {}))
+    return Layers(explicit=merge_layers(explicit_settings(settings), {"discovery": chosen} if chosen else {}))
 
 
 def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
@@ -261,7 +259,7 @@ def ingest_discovery(
     speakers: Location | None = None,
     n_folds: int | None = None,
     definition: Definition | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: GivenSettings | None = None,
     replace_systems: bool = False,
     change_settings: bool = False,
     progress: Progress | None = None,
@@ -280,7 +278,7 @@ def ingest_discovery(
         The other files of a corpus, see `discover`.
     n_folds, definition : optional
         The number of folds without a fold file, and the definition; the archive keeps both. See `discover`.
-    settings : mapping, optional
+    settings : mapping or Settings, optional
         The settings that the archive keeps, in the shape of a settings file with tables "discovery" and "engine".
     replace_systems : bool, default False
         Replace systems of the archive that have the same name but different content.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -20,7 +20,7 @@ from swsdask.archive.stored_tables import NO_HASHES
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
 from swsdask.model.errors import SettingsError, choices, counted, listed
-from swsdask.model.layers import Layers, Override, Settled, load_preset
+from swsdask.model.layers import GivenSettings, Layers, Override, Settled, explicit_settings, load_preset
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import Settings
 from swsdask.places.reading import Location, readable
@@ -219,7 +219,7 @@ def open(  # noqa: A001
     collection: Runs = None,
     preset: str | None = None,
     compat: str | None = None,
-    settings: Mapping[str, object] | None = None,
+    settings: GivenSettings | None = None,
     version: int | None = None,
     verify: bool = True,
 ) -> Evaluation:
@@ -254,8 +254,9 @@ def open(  # noqa: A001
         them.
     compat : {"none", "kwseval", "stdeval", "mediaeval"}, optional
         The official tool whose rules apply.
-    settings : mapping, optional
-        Settings in the shape of a settings file, such as ``{"evaluation": {"trials": "segment"}}``.
+    settings : mapping, EvaluationSettings or Settings, optional
+        Settings in the shape of a settings file, such as ``{"evaluation": {"trials": "segment"}}``; or an object, such
+        as another evaluation's ``settings``, whose fields that were set apply.
     version : int, optional
         A version of an archive. Default: the newest.
     verify : bool, default True
@@ -332,13 +333,10 @@ def as_evaluation(given: Evaluation | Location) -> Evaluation:
 
 
 def settings_layers(
-    preset: str | None, compat: str | None, explicit: Mapping[str, object] | None, *, judged: bool = False
+    preset: str | None, compat: str | None, explicit: GivenSettings | None, *, judged: bool = False
 ) -> Layers:
-    """The given layers of settings. Raises `SettingsError` for an unknown preset."""
-    if explicit is not None and not isinstance(explicit, Mapping):
-        kind = type(explicit).__name__
-        raise SettingsError(f"settings: expected a dictionary shaped as a settings file; found the type {kind}.")
-    return Layers(None if preset is None else load_preset(preset), compat, explicit or {}, judged)
+    """The given layers of settings. Raises `SettingsError` for an unknown preset, and for what is not settings."""
+    return Layers(None if preset is None else load_preset(preset), compat, explicit_settings(explicit), judged)
 
 
 def check_place(source: object) -> None:

@@ -10,6 +10,7 @@ classes of `__main__`, such as a measure of the user.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import deque
@@ -32,6 +33,8 @@ from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Shared, Tree, execution_error
 from swsdask.model.errors import ClusterError, SwsdaskError, counted
 from swsdask.places.reading import options, set_options, unset_options
+
+LOG = logging.getLogger("swsdask")
 
 RETRIES = 2
 """The number of retries of a task that raised an error: network storage sometimes fails."""
@@ -73,6 +76,7 @@ class DaskExecutor:
         self._patience_s = patience_s
         self._most = LEAST_AHEAD
         self._counted_at = -RECOUNT_S
+        self._present: frozenset[str] = frozenset()
 
     @property
     def workers(self) -> int:
@@ -80,13 +84,17 @@ class DaskExecutor:
 
         Raises `ClusterError` if the scheduler does not answer.
         """
+        return max(1, sum(self._threads().values()))
+
+    def _threads(self) -> dict[str, int]:
+        """The number of threads of each worker by its address."""
         if self._client.status != "running":
             raise ClusterError(f"the connection to the scheduler is {self._client.status}. {RESUME}")
         try:
             threads: dict[str, int] = within(max(self._patience_s, ANSWER_S), self._client.nthreads)
         except OSError:  # a TimeoutError too
             raise ClusterError(f"the scheduler does not answer. {RESUME}") from None
-        return max(1, sum(threads.values()))
+        return threads
 
     def share(self, value: Shared) -> Shared:
         """A future of the value: workers that need it fetch it from a neighbour, and keep it while tasks need it."""
@@ -127,6 +135,7 @@ class DaskExecutor:
             return self._submit(_merged, merge, parts, key=f"merge-{uuid4().hex}", priority=1)
 
         def collect() -> None:
+            self._recount()
             future, item = running.pop(watch.next_of(ended).key)
             _raise_failure(future, label(item))
             if done is not None:
@@ -138,7 +147,7 @@ class DaskExecutor:
                 running[future.key] = (future, item)
                 future.add_done_callback(ended.put)
                 tree.add(future)
-                if len(running) >= self._ahead():
+                if len(running) >= self._most:
                     collect()
             total = tree.total()
             if total is None:
@@ -165,6 +174,7 @@ class DaskExecutor:
         running: deque[tuple[Future[object], Item]] = deque()
 
         def first() -> Part:
+            self._recount()
             future, item = running[0]
             part: Part = self._result(watch, future, label(item))
             running.popleft()[0].release()
@@ -175,7 +185,7 @@ class DaskExecutor:
         try:
             for each in self._tasks(function, items, shared, label, name):
                 running.append(each)
-                if len(running) >= self._ahead():
+                if len(running) >= self._most:
                     yield first()
             while running:
                 yield first()
@@ -192,8 +202,9 @@ class DaskExecutor:
     ) -> Iterator[tuple[Future[object], Item]]:
         """Submit each item as it is drawn."""
         unique = uuid4().hex
-        self._counted_at = -RECOUNT_S
+        self._counted_at, self._present = -RECOUNT_S, frozenset()
         for number, item in enumerate(items):
+            self._recount()
             yield self._submit(function, item, shared, key=(name, label(item), f"{unique}-{number}")), item
 
     def _result(self, watch: _FutureWatch, future: Future[object], what: str) -> Any:
@@ -216,13 +227,20 @@ class DaskExecutor:
     def close(self) -> None:
         """Do nothing: the owner of the client closes it."""
 
-    def _ahead(self) -> int:
-        """Return the limit of submitted tasks. Workers come and go, so they are counted again, once a second."""
+    def _recount(self) -> None:
+        """Count the workers, which come and go, once a second: for the limit of submitted tasks, and to report losses.
+
+        Dask's own log of lost workers is switched off, and a run that they slow down should not be a riddle.
+        """
         now = time.monotonic()
-        if now - self._counted_at >= RECOUNT_S:
-            self._most = max(LEAST_AHEAD, self.workers * TASKS_AHEAD)
-            self._counted_at = now
-        return self._most
+        if now - self._counted_at < RECOUNT_S:
+            return
+        threads = self._threads()
+        for address in sorted(self._present - threads.keys()):
+            LOG.warning("worker %s left the cluster: its unfinished tasks run again on other workers.", address)
+        self._present = frozenset(threads)
+        self._most = max(LEAST_AHEAD, sum(threads.values()) * TASKS_AHEAD)
+        self._counted_at = now
 
     def _submit(
         self, function: Callable[..., object], *arguments: object, key: object, priority: int = 0

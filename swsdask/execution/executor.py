@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from functools import partial, reduce
 from typing import Generic, Protocol, TypeVar, cast
 
-from swsdask.model.errors import ExecutionError, ResourceError, SwsdaskError, counted
+from swsdask.model.errors import ExecutionError, ResourceError, SettingsError, SwsdaskError, counted, cut
 from swsdask.model.limits import NO_SPACE, check_addresses, check_threads, shortage
 
 Item = TypeVar("Item")
@@ -133,6 +133,14 @@ class Unseen:
 
     def advance(self, rows: int) -> None:
         """Do nothing."""
+
+
+def or_unseen(progress: Progress | None) -> Progress:
+    """The given progress, or one that is not shown. Raises `SettingsError` for an object of another kind."""
+    if progress is not None and not hasattr(progress, "begin"):
+        found = cut(repr(progress))
+        raise SettingsError(f"progress: expected an object with the methods begin and advance; found {found}.")
+    return progress or Unseen()
 
 
 class Tree(Generic[Part]):

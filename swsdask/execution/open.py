@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
 from swsdask.model.errors import ClusterError, ResourceError, SettingsError, cut
 from swsdask.model.layers import build_settings, conf_directory, settings_of
 from swsdask.model.settings import EngineSettings, Settings
@@ -105,7 +105,7 @@ def open_executor(
         from swsdask.execution.dask import DaskExecutor, sent_options
 
         place = LocalProcesses(workers=workers) if name == "processes" else read_cluster(name, settings.workers)
-        shown = progress or Unseen()
+        shown = or_unseen(progress)
         with ExitStack() as stack:
             here = isinstance(place, LocalProcesses)
             folder = str(stack.enter_context(temporary_folder())) if here else None
@@ -186,6 +186,7 @@ def working(
     distant: bool = False,
 ) -> Iterator[Executor]:
     """Provide the given executor, which stays open, or open the one of the settings or with the `given` name."""
+    or_unseen(progress)  # raises before the work begins
     engine = engine_of(settings, given)
     if engine is None:
         yield cast(Executor, given)

@@ -21,11 +21,13 @@ from pydantic import ValidationError
 
 from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError, cut
-from swsdask.model.settings import Settings
+from swsdask.model.settings import EvaluationSettings, Settings
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+GivenSettings = Mapping[str, object] | EvaluationSettings | Settings
+"""What the Python interface takes as settings: a dictionary shaped as a settings file, or an object."""
 
 COMPAT_IMPLIES: dict[str, dict[str, object]] = {
     "none": {},
@@ -213,6 +215,25 @@ def build_settings(
         found = error.errors()
         more = [f"And {len(found) - _MOST:,} more."] if len(found) > _MOST else []
         raise SettingsError("\n".join([*map(_explain, found[:_MOST]), *more])) from None
+
+
+def explicit_settings(given: GivenSettings | None) -> Mapping[str, object]:
+    """Explicit settings in the shape of a settings file: of settings objects, the fields that were set.
+
+    Raises `SettingsError` for anything else.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return given
+    if isinstance(given, Settings):
+        return given.model_dump(exclude_unset=True, exclude={"notes"})
+    if isinstance(given, EvaluationSettings):
+        return {"evaluation": given.model_dump(exclude_unset=True)}
+    raise SettingsError(
+        "settings: expected a dictionary shaped as a settings file, EvaluationSettings, or the settings of an "
+        f"evaluation; found the type {type(given).__name__}."
+    )
 
 
 def _at(layer: Mapping[str, object], key: str) -> object:

@@ -29,7 +29,7 @@ from swsdask.api.scoring import requested
 from swsdask.archive.kept import KnownSources, known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
-from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
 from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
@@ -134,7 +134,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
     storage = Storage(job.archive)
     storage.check_writable()
     with night_lease(storage) as lease, ExitStack() as stack:
-        renewing = _Renewing(lease, progress or Unseen())
+        renewing = _Renewing(lease, or_unseen(progress))
         workers = _workers(job, renewing, stack)
         remove_unfinished(storage)
         past = read_history(storage)

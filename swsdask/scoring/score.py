@@ -11,7 +11,7 @@ from typing import Self
 from swsdask.archive.kept import CacheCounts, KeptStatistics
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
-from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen, or_unseen
 from swsdask.measures.average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
@@ -82,7 +82,7 @@ def score_archive(
     ArchiveError, ExecutionError, ClusterError
         As for `score_systems`.
     """
-    shown = progress or Unseen()
+    shown = or_unseen(progress)
     runs = runs_of(archive, systems)
     request = Requested.of(archive, runs, families, settings, measures, observer)
     source = _source(archive, reference, request.statistics, executor, settings.engine, kept)

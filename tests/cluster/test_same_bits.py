@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 import fsspec
 import pytest
 
+from swsdask.execution import dask
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.measures import select
@@ -97,9 +99,16 @@ def test_the_same_bytes_where_workers_leave_rows_in_a_folder(
 
 @pytest.mark.parametrize("killed", [1, 2])
 def test_workers_killed_in_the_middle_of_a_round(
-    executor: DaskExecutor, evaluated: Any, tmp_path: Path, killed: int
+    executor: DaskExecutor,
+    evaluated: Any,
+    tmp_path: Path,
+    killed: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The killed workers hold parts that were done, parts that were merged, and what tasks share."""
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(dask, "RECOUNT_S", 0.0)
     whole = engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
     archive = engines.CellArchive(
         engines.archive_of(SYSTEMS).runs, {name: list(by_query(name, rows, tmp_path)) for name, rows in SYSTEMS.items()}
@@ -108,6 +117,7 @@ def test_workers_killed_in_the_middle_of_a_round(
         found = engines.score(archive, evaluated, executor, engines.settings(30))
     assert len(set(dead)) == killed
     assert found == whole
+    assert sum("left the cluster" in message for message in caplog.messages) == killed
 
 
 def test_a_measure_of_ones_own_is_computed_by_workers(executor: DaskExecutor, evaluated: Any) -> None:

@@ -292,7 +292,7 @@ def test_arguments_of_other_types_are_named() -> None:
         ({"preset": ["sws2013"]}, "preset: expected a name"),
         ({"preset": ""}, "preset '' is unknown"),
         ({"compat": ""}, "compat"),
-        ({"settings": evaluation.settings}, "settings: expected a dictionary"),
+        ({"settings": "sws2013"}, "settings: expected a dictionary"),
         ({"settings": {"evaluation": {"compat": ["kwseval"]}}}, "compat"),
     ):
         with pytest.raises(sws.SettingsError, match=message):
@@ -301,6 +301,8 @@ def test_arguments_of_other_types_are_named() -> None:
         sws.SettingsError, match=r"expected an executor, its name, its file or the address of a scheduler .*; found 4"
     ):
         sws.score(evaluation, runs=RUN, executor=4)  # type: ignore[arg-type]
+    with pytest.raises(sws.SettingsError, match=r"progress: expected an object with .*begin and advance; found True"):
+        sws.score(evaluation, runs=RUN, progress=True)  # type: ignore[arg-type]
     with pytest.raises(sws.SettingsError, match="No measure is named"):
         sws.score(evaluation, [], runs=RUN)
     with pytest.raises(sws.SettingsError, match=r"engine\.workers"), sws.cluster("threads", workers=0):

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.layers import KEPT_NONE, Layers, Settled, load_preset, overrides
+from swsdask.model.layers import KEPT_NONE, Layers, Settled, build_settings, explicit_settings, load_preset, overrides
+from swsdask.model.settings import EvaluationSettings
 
 
 def given(preset: str | None = None, compat: str | None = None, **evaluation: Any) -> Layers:
@@ -83,3 +84,16 @@ def test_notes_of_files_and_of_what_is_overridden() -> None:
     assert settled.notes == ("One.", "Two.", "Setting tolerance_s is 2.0; the archive keeps 1.0.")
     assert Settled.of_archive(kept, None).notes == ("One.", KEPT_NONE)
     assert Settled.of_files(kept).notes == ("One.",)
+
+
+def test_objects_are_settings_of_the_fields_that_were_set():
+    other = EvaluationSettings(trials="segment", operating_point={"beta": 20.0})
+    assert explicit_settings(other) == {"evaluation": {"trials": "segment", "operating_point": {"beta": 20.0}}}
+    whole = build_settings(load_preset("sws2013"), "kwseval", {"evaluation": {"tolerance_s": 0.25}})
+    again = build_settings(None, None, explicit_settings(whole))
+    assert again.evaluation == whole.evaluation
+    assert again.engine == whole.engine
+    assert not again.notes, "the sentences of a preset are not settings"
+    assert explicit_settings(None) == {}
+    with pytest.raises(SettingsError, match="EvaluationSettings, or the settings of an evaluation; found the type str"):
+        explicit_settings("sws2013")  # type: ignore[arg-type]
