@@ -61,6 +61,7 @@ from swsdask.model.errors import InputError as InputError
 from swsdask.model.errors import Problem as Problem
 from swsdask.model.errors import ResourceError as ResourceError
 from swsdask.model.errors import SettingsError as SettingsError
+from swsdask.model.errors import StoreError as StoreError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
 from swsdask.model.measures import Description as Description
 from swsdask.model.results import Result as Result

@@ -22,7 +22,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.storage import Parts, Storage, Whole
 from swsdask.archive.stored_tables import HASH_BYTES, Fragment, damaged, digest, unreadable
 from swsdask.kernels.rows import rows_in_bounds
-from swsdask.model.errors import ArchiveError
+from swsdask.model.errors import ArchiveError, SwsdaskError
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS, INSIDE
 from swsdask.model.tables import number_type
 from swsdask.model.trials import Detections
@@ -224,7 +224,7 @@ class _Reader:
                 with pq.ParquetFile(source, metadata=metadata, pre_buffer=False) as file:
                     for number, rows, hashes in zip(self.part.numbers, self.part.rows, self.part.chunks, strict=True):
                         yield self._group(file, place, number, rows, hashes)
-        except ArchiveError:
+        except SwsdaskError:
             raise
         except _Mismatch as error:
             raise damaged(self.storage, self.part.file, str(error)) from None

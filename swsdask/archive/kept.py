@@ -53,7 +53,7 @@ from swsdask.formats.find import ReferenceFiles, resource_places
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.parquet import parts_of
 from swsdask.formats.runs.read import RunFile
-from swsdask.model.errors import ArchiveError, InputError
+from swsdask.model.errors import ArchiveError, InputError, SwsdaskError
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference
@@ -467,7 +467,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)
 
 
 def _read(storage: Storage) -> dict[str, dict[str, object]]:
-    with suppress(OSError, ArchiveError, InputError, *_UNREADABLE):
+    with suppress(OSError, SwsdaskError, *_UNREADABLE):
         return _records(storage.read(SOURCES)) or {}
     return {}
 

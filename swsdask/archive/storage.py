@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING
 import pyarrow as pa
 
 from swsdask.archive import local
-from swsdask.model.errors import ArchiveError, without_secrets
+from swsdask.model.errors import ArchiveError, StoreError, SwsdaskError, without_secrets
 from swsdask.model.limits import shortage
 from swsdask.places.reading import file_system, local_path
 from swsdask.places.writing import sync
@@ -123,9 +123,9 @@ class Storage:
         return not self.is_local and not self._is(_MEMORY)
 
     def read(self, name: str, size: int | None = None) -> bytes:
-        """The bytes of a file. Raises `FileNotFoundError`, and `ArchiveError` if it is not a regular file.
+        """The bytes of a file. In a store, a known `size` saves a request.
 
-        In a store, a known `size` saves a request.
+        Raises `FileNotFoundError`, `ArchiveError` if it is not a regular file, and `StoreError` if a store fails.
         """
         path = self.path(name)
         if name in self._fetched:
@@ -134,8 +134,9 @@ class Storage:
             with local.open_regular(self._root, name) as file:
                 return bytes(file.read(0, file.size))
         known = {} if size is None else {"start": 0, "end": size}
-        content: bytes = self._filesystem.cat_file(path, **known)
-        return content
+        with _store_errors(self.place(name)):
+            content: bytes = self._filesystem.cat_file(path, **known)
+            return content
 
     def read_all(self, names: Iterable[str], sizes: Mapping[str, int | None] | None = None) -> dict[str, bytes]:
         """The bytes of small files by name, without those that cannot be read. A store gets all requests at once.
@@ -170,7 +171,7 @@ class Storage:
         elif not self.is_distant:
             yield Whole(pa.py_buffer(self.read(name)))
         else:
-            yield Remote(self._filesystem, path, size)
+            yield Remote(self._filesystem, path, size, self.place(name))
 
     def open(self, name: str) -> IO[bytes]:
         """A file as its file system opens it, without read-ahead in a store."""
@@ -229,11 +230,19 @@ class Storage:
                 return self._pipe_new(path, content)
             return self._put_new(path, content)
 
+    @property
+    def takes_archives(self) -> bool:
+        """Whether archives are written to storage of this kind. Others may have no lists, or cannot be opened here."""
+        try:
+            return self.is_local or self._is((*_MEMORY, *_CONDITIONAL_PUT))
+        except ArchiveError:
+            return False
+
     def check_writable(self) -> None:
         """Raise `ArchiveError` for a storage where two writers could both win."""
         if self.is_local or self._is(_MEMORY):
             return
-        if not self._is(_CONDITIONAL_PUT):
+        if not self.takes_archives:
             raise ArchiveError(
                 f"{self.url}: expected a store where a file can be created only if it does not exist (a local folder, "
                 f"memory, s3, gs, az); found {'/'.join(self._protocols)}. {_ELSEWHERE}"
@@ -252,11 +261,8 @@ class Storage:
 
     def files(self, *, below: bool) -> list[str]:
         """The sorted names of the files in the folder, and in its subfolders if `below`; none if it does not exist."""
-        filesystem, root = self._opened
         with self._explained("listed"):
-            filesystem.invalidate_cache()
-            found = filesystem.find(root, maxdepth=None if below else 1)
-        return sorted(path.removeprefix(root).lstrip("/") for path in found)
+            return sorted(self._listed("", below=below))
 
     def names(self) -> list[str]:
         """The names of everything in the folder itself, including folders if the store has them."""
@@ -270,10 +276,27 @@ class Storage:
         with self._explained("listed"):
             if self.is_local:
                 return dict(local.modified(self._root, folder))
-            filesystem, root = self._opened
-            filesystem.invalidate_cache()
-            found = filesystem.find(f"{root}/{folder}" if folder else root, detail=True)
-            return {path.removeprefix(root).lstrip("/"): _time_of(info) for path, info in found.items()}
+            return {name: _time_of(info) for name, info in self._listed(folder, below=True).items()}
+
+    def _listed(self, folder: str, *, below: bool) -> dict[str, Mapping[str, object]]:
+        """The details of the files in a folder, and in its subfolders if `below`, by name; none if it does not exist.
+
+        A listing that fails is never taken for an empty one: what no version names is removed. `find` of fsspec omits
+        folders that it cannot list, unless it is told to raise; the stores' own `find` lists all levels by one request.
+        """
+        filesystem, root = self._opened
+        place = f"{root}/{folder}" if folder else root
+        filesystem.invalidate_cache()
+        if below:
+            strictly = {} if self._is(_CONDITIONAL_PUT) else {"on_error": _raise_unless_missing}
+            infos = list(filesystem.find(place, detail=True, **strictly).values())
+        else:
+            try:
+                infos = [info for info in filesystem.ls(place, detail=True) if info["type"] != "directory"]
+            except FileNotFoundError:
+                infos = []
+        found = ((info["name"].removeprefix(root).lstrip("/"), info) for info in infos)
+        return {name: info for name, info in found if name}
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of that name."""
@@ -305,7 +328,7 @@ class Storage:
         """Raise an `ArchiveError` for any error of the store."""
         try:
             yield
-        except ArchiveError:
+        except SwsdaskError:
             raise
         except Exception as error:
             found = f"{type(error).__name__}: {str(error).removesuffix('.')}"
@@ -339,6 +362,27 @@ class Storage:
             return bool(self._filesystem.cat_file(path) == content)
         except FileNotFoundError:
             return False
+
+
+@contextmanager
+def _store_errors(place: str) -> Iterator[None]:
+    """Raise a `StoreError` for whatever a client library raises while it reads a file that exists."""
+    try:
+        yield
+    except (FileNotFoundError, SwsdaskError):
+        raise
+    except Exception as error:
+        if (short := shortage(error, place)) is not None:
+            raise short from error
+        found = f"{type(error).__name__}: {str(error).removesuffix('.')}"
+        remedy = "Check the credentials and their permissions, and try again when the store is well."
+        raise StoreError(f"{without_secrets(place)}: cannot be read: {found}. {remedy}") from error
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    """Raise the error of a folder that cannot be listed, but not of one that was removed meanwhile."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _is_refusal(error: BaseException) -> bool:
@@ -381,12 +425,14 @@ class Whole:
 
 
 class Remote:
-    """A file in a store. Each part is read by its own request."""
+    """A file in a store. Each part is read by its own request. Raises as `Storage.read`, with its `place`."""
 
-    def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None = None) -> None:
+    def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None = None, place: str = "") -> None:
         self.filesystem = filesystem
         self.path = path
-        self.size: int = filesystem.info(path)["size"] if size is None else size
+        self.place = place or path
+        with _store_errors(self.place):
+            self.size: int = filesystem.info(path)["size"] if size is None else size
         self._held: list[tuple[int, pa.Buffer]] = []
 
     def fetch(self, parts: Iterable[tuple[int, int]]) -> None:
@@ -398,7 +444,8 @@ class Remote:
             else:
                 merged.append([offset, offset + length])
         begins, ends = [begin for begin, _ in merged], [min(end, self.size) for _, end in merged]
-        found = self.filesystem.cat_ranges([self.path] * len(merged), begins, ends, on_error="raise")
+        with _store_errors(self.place):
+            found = self.filesystem.cat_ranges([self.path] * len(merged), begins, ends, on_error="raise")
         parts_of = zip(found, begins, ends, strict=True)
         self._held = [(begin, pa.py_buffer(self._part(content, begin, end))) for content, begin, end in parts_of]
 
@@ -408,7 +455,8 @@ class Remote:
             if begin <= offset and offset + length <= begin + held.size:
                 return held.slice(offset - begin, length)
         end = min(offset + length, self.size)
-        return pa.py_buffer(self._part(self.filesystem.cat_file(self.path, start=offset, end=end), offset, end))
+        with _store_errors(self.place):
+            return pa.py_buffer(self._part(self.filesystem.cat_file(self.path, start=offset, end=end), offset, end))
 
     def _part(self, content: bytes, begin: int, end: int) -> bytes:
         """The bytes from `begin` to `end`, also from a web server that always sends the whole file."""

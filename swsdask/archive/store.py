@@ -207,16 +207,24 @@ def open_archive(url: str, version: int | None = None, *, verify: bool = True) -
 def find_archive(url: str, version: int | None = None, *, verify: bool = True) -> StoredArchive | None:
     """Open the archive at a URL, as `open_archive`; None if there is no archive."""
     storage = Storage(url)
-    try:
-        there = versions(storage)
-    except ArchiveError:
-        return None
+    there = _versions_at(storage)
     return StoredArchive(storage, opened(storage, version, EvaluationManifest, there), verify) if there else None
 
 
 def is_archive(url: str) -> bool:
-    """Whether there is an archive at a URL."""
+    """Whether there is an archive at a URL. Raises `ArchiveError` if a place for archives cannot be listed."""
+    return bool(_versions_at(Storage(url)))
+
+
+def _versions_at(storage: Storage) -> list[int]:
+    """The versions of the archive at a place, none if there is no archive.
+
+    A web server that cannot be listed has none. A store that cannot be listed at the moment may have one, and
+    whoever took it for empty would begin a new one.
+    """
     try:
-        return bool(versions(Storage(url)))
+        return versions(storage)
     except ArchiveError:
-        return False
+        if storage.takes_archives:
+            raise
+        return []

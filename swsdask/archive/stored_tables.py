@@ -86,10 +86,17 @@ def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> t
 
 
 def version_of_last_night(storage: Storage) -> int:
-    """The version of the archive that the last night was scored from; 0 if no night can be read."""
-    with suppress(Exception):  # damaged bytes can make a reader raise anything
-        if names := night_files(storage):
-            return int(json.loads(read_night(storage.read(names[-1]))[1])["version"])
+    """The version of the archive that the last night was scored from; 0 if there is none, or it is damaged.
+
+    Raises `ArchiveError` if nights cannot be listed, and `StoreError` if a store does not let the last one be read.
+    """
+    names = night_files(storage)
+    if not names:
+        return 0
+    with suppress(OSError):
+        content = storage.read(names[-1])
+        with suppress(Exception):  # damaged bytes can make a reader raise anything
+            return int(json.loads(read_night(content)[1])["version"])
     return 0
 
 

@@ -288,16 +288,21 @@ def versions(storage: Storage) -> list[int]:
 
 def read_version(storage: Storage, version: int, kind: type[AnyManifest]) -> AnyManifest:
     """The manifest of a version. Raises `ArchiveError` for a damaged one."""
-    name = manifest_name(version)
-    where = f"{storage.url}/{name}"
-    try:
-        content = storage.read(name)
-    except OSError as error:
-        raise ArchiveError(f"{where}: cannot be read: {error}.") from None
+    content, where = _content(storage, version)
     manifest = kind.from_json(content, where)
     if manifest.version != version:
         raise _damaged(where, f"that of version {manifest.version}")
     return manifest
+
+
+def _content(storage: Storage, version: int) -> tuple[bytes, str]:
+    """The content of the manifest of a version, and its place."""
+    name = manifest_name(version)
+    where = f"{storage.url}/{name}"
+    try:
+        return storage.read(name), where
+    except OSError as error:
+        raise ArchiveError(f"{where}: cannot be read: {error}.") from None
 
 
 def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | None, int]:
@@ -333,8 +338,7 @@ def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | No
     there = versions(storage) if version is None else [version]
     if not there:
         return None
-    name = manifest_name(there[-1])
-    said = checked_json(storage.read(name), f"{storage.url}/{name}").get("kind")
+    said = checked_json(*_content(storage, there[-1])).get("kind")
     return DiscoveryManifest if said == DiscoveryManifest.kind else EvaluationManifest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -22,7 +23,7 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
-from swsdask.model.errors import FEW, counted, listed, one_line
+from swsdask.model.errors import FEW, ArchiveError, counted, listed, one_line
 
 if TYPE_CHECKING:
     from swsdask.api.calibrating import Applied
@@ -76,8 +77,9 @@ def validate(
     if not paths and not any(corpus.arguments().values()):
         raise click.UsageError("Give the files to check.")
     for path in paths:
-        if is_archive(path):
-            raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
+        with suppress(ArchiveError):  # A file can be read where its folder cannot be listed.
+            if is_archive(path):
+                raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
     report = sws.validate(
         paths,
         reference,

@@ -4,7 +4,7 @@ Entries are fragments of one class in one fold, each with its phones. Entries wi
 windows form one row; the rows of one class and fold form one group. The windows that two strings have in common depend
 only on their rows. So they are found once per pair of rows, and pairs of strings are not enumerated. The first and the
 last entry of a row usually show that an entry is far enough from some entry of the row. Pairs are checked one by one
-only where neither of these two is clear of the entry. Sets of windows are bit masks per start: bit L - 1 stands for the
+only where neither of these two is clear of the entry. Sets of windows are bit masks per start: bit L - 1 marks the
 window of L phones.
 
 A set of pairs of windows is stored without an entry per pair. Windows of equal length that start at phones i <= j lie

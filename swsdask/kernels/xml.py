@@ -82,7 +82,7 @@ _LONGEST = 1024
 
 _NOT_PLAIN = (LESS, ord("&"), 0xEF)
 _PLAIN = np.array([c >= BLANK and c not in _NOT_PLAIN for c in range(256)])
-"""Whether a byte stands for itself in a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
+"""Whether a byte is an ordinary character of a value. 0xEF may begin U+FFFE or U+FFFF, which XML forbids."""
 
 _LARGEST_POWER = 308
 """Any number below 10**308 is finite as a float."""

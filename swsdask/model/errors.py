@@ -268,6 +268,15 @@ class ArchiveError(SwsdaskError):
         return one_line(super().__str__())
 
 
+class StoreError(SwsdaskError):
+    """A store does not let a file of an archive be read now: no permission, no connection. The file may be whole."""
+
+    exit_code = 2
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
 class ExecutionError(SwsdaskError):
     """A task failed: says which cell, system and file; the cause is chained."""
 

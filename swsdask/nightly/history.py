@@ -50,7 +50,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.archive.stored_tables import NIGHTS, night_content, night_file, night_files, night_hash, read_night
 from swsdask.archive.versions import new_token
-from swsdask.model.errors import ArchiveError, SwsdaskError
+from swsdask.model.errors import ArchiveError, StoreError, SwsdaskError
 from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
 from swsdask.model.measures import better
@@ -237,7 +237,9 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
     try:
         table, record = read_night(contents.get(name) or storage.read(name), HISTORY)
         return Night(Record.from_json(record.decode()), table)
-    except Exception as error:  # A store or damaged data may raise any error.
+    except StoreError:
+        raise
+    except Exception as error:  # Damaged data may raise any error.
         if (short := shortage(error, where)) is not None:
             raise short from error
         found = "none" if isinstance(error, FileNotFoundError) else f"one that is not what was written ({error})"

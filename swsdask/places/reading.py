@@ -310,7 +310,9 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
     if isinstance(error, IsADirectoryError):
         return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))
     if isinstance(error, PermissionError):
-        problem = Problem(url, None, "a file that may be read", "no permission to", "Change its permissions.")
+        remedy = "Change its permissions." if is_local(url) else "Check the credentials and their permissions."
+        found = "no permission to" if is_local(url) else f"no permission to: {error}".rstrip(".")
+        problem = Problem(url, None, "a file that may be read", found, remedy)
     elif isinstance(error, ImportError):
         problem = Problem(url, None, "a storage that is installed", f"{error}", "Install what that names.")
     else:

@@ -8,7 +8,8 @@ import pickle
 import threading
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from swsdask.archive import change
+from swsdask.archive.cleaning import expire, list_versions, vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.local import open_regular
 from swsdask.archive.storage import Remote, Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
+from swsdask.archive.verify import verify
 from swsdask.archive.versions import EvaluationManifest, opened
-from swsdask.model.errors import ArchiveError
+from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.places.reading import file_system
 from tests.archives import as_rows, source
@@ -241,6 +244,126 @@ def test_urls_that_lead_nowhere(url: str) -> None:
     assert not is_archive(url)
     with pytest.raises(ArchiveError):
         open_archive(url)
+
+
+def with_one_failure(monkeypatch: pytest.MonkeyPatch, method: str, after: int) -> list[str]:
+    """Let a method of memory fail once, after so many calls, as stores do; return where it did."""
+    failed: list[str] = []
+    original = getattr(MemoryFileSystem, method)
+    left = iter(range(after, -1, -1))
+
+    def refused(self: MemoryFileSystem, path: str, *given: Any, **named: Any) -> Any:
+        if next(left, -1) == 0:
+            failed.append(path)
+            raise PermissionError("The provided token has expired.")
+        return original(self, path, *given, **named)
+
+    monkeypatch.setattr(MemoryFileSystem, method, refused)
+    return failed
+
+
+def all_files(url: str) -> dict[str, bytes]:
+    return {name: Storage(url).read(name) for name in Storage(url).files(below=True)}
+
+
+def of_two_versions(url: str) -> dict[str, bytes]:
+    """Write an archive of two versions, and a file that no version names; return the content of all files."""
+    write_runs(Storage(url), TABLES, [source(rows(9))], EvaluationSettings())
+    write_runs(Storage(url), None, [source(rows(5), "b")], EvaluationSettings())
+    Storage(url).write("tables/left-0123456789abcdef.parquet", b"")
+    return all_files(url)
+
+
+def error_of(command: Callable[[str], object], url: str, kind: type[Exception]) -> str:
+    """The message of the error of a kind that a command raises; empty if it raises none."""
+    try:
+        command(url)
+    except kind as error:
+        return str(error)
+    return ""
+
+
+COMMANDS: list[Any] = [
+    partial(vacuum, older_than_s=0.0),
+    partial(expire, keep=1),
+    open_archive,
+    is_archive,
+    lambda url: list(list_versions(url)),
+    verify,
+    lambda url: write_runs(Storage(url), TABLES, [source(rows(5), "c")], EvaluationSettings()),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_listing_that_fails_is_never_taken_for_an_empty_folder(
+    command: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that seems empty has no versions, so that no file of it is needed and the next version is the first."""
+    for after in range(100):
+        url = f"memory://{tmp_path}/{after}"
+        before = of_two_versions(url)
+        with monkeypatch.context() as patched:
+            failed = with_one_failure(patched, "ls", after)
+            said = error_of(command, url, ArchiveError)
+        if said:
+            assert failed
+            assert "cannot be listed: PermissionError: The provided token has expired" in said
+        else:  # After a commit, temporary files that cannot be removed are no failure.
+            assert not failed or "c" in [run.system for run in open_archive(url).runs]
+        if not failed:
+            break
+        assert verify(url).damaged == {}
+        if command is not COMMANDS[1]:  # `expire` removes versions before it lists what only they need.
+            assert before.items() <= all_files(url).items()
+    assert after > 0
+
+
+def test_a_listing_that_s3_refuses_removes_nothing(
+    s3: Storage, s3_server: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from s3fs import S3FileSystem
+
+    monkeypatch.setitem(fsspec.config.conf, "s3", s3_server)
+    of_two_versions(s3.url)
+
+    def would_remove(url: str) -> None:
+        assert vacuum(url, older_than_s=0.0, dry_run=True) == ["tables/left-0123456789abcdef.parquet"]
+
+    original = S3FileSystem._lsdir
+    for after in range(20):
+        left = iter(range(after, -1, -1))
+
+        async def refused(*given: Any, left: Iterator[int] = left, **named: Any) -> Any:
+            if next(left, -1) == 0:
+                raise PermissionError("Access Denied")
+            return await original(*given, **named)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(S3FileSystem, "_lsdir", refused)
+            said = error_of(would_remove, s3.url, ArchiveError)
+        if not said:
+            break
+        assert "cannot be listed: PermissionError: Access Denied. Check the name, the credentials" in said
+    assert after > 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_read_that_fails_is_an_error_of_the_store_not_damage(
+    command: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for after in range(100):
+        url = f"memory://{tmp_path}/{after}"
+        of_two_versions(url)
+        with monkeypatch.context() as patched:
+            failed = with_one_failure(patched, "cat_file", after)
+            said = error_of(command, url, StoreError)
+        if said:
+            assert f"{url}/" in said
+            assert "cannot be read: PermissionError: The provided token has expired" in said
+        if not failed:
+            break
+        assert verify(url).damaged == {}
+    assert after > 0 or command is is_archive
 
 
 def test_slashes_of_an_url_are_single(
