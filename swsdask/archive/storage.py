@@ -282,7 +282,7 @@ class Storage:
         """The details of the files in a folder, and in its subfolders if `below`, by name; none if it does not exist.
 
         A listing that fails is never taken for an empty one: what no version names is removed. `find` of fsspec omits
-        folders that it cannot list, unless it is told to raise; the stores' own `find` lists all levels by one request.
+        folders that it cannot list, unless it is made to raise; the stores' own `find` lists all levels by one request.
         """
         filesystem, root = self._opened
         place = f"{root}/{folder}" if folder else root
