@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -50,19 +51,23 @@ QUIET = {
 not shown, on the cores that the workers need. Nothing is served by HTTP, which has no keys."""
 
 
-def memory_size(text: str) -> str:
-    """A size of memory that Dask reads. Raises `ValueError` for another text."""
-    if text != "auto":
-        try:
-            parse_bytes(text)
-        except ValueError:
-            raise ValueError(f'expected a size such as "4 GiB"; found {text!r}') from None
-    return text
-
-
 LEAST_MEMORY = 512 << 20
 """The least memory limit of a worker. Loaded kernels and libraries take 330 to 400 MB, and Dask pauses a worker that
 has 80 % of its limit."""
+
+
+def memory_size(text: str) -> str:
+    """A size of memory that Dask reads; 0 is no limit. Raises `ValueError` for another text, and for too little."""
+    if text == "auto":
+        return text
+    try:
+        size = parse_bytes(text)
+    except ValueError:
+        raise ValueError(f'expected a size such as "4 GiB"; found {text!r}') from None
+    if size != 0 and size < LEAST_MEMORY:
+        raise ValueError(f"expected at least {LEAST_MEMORY >> 20} MiB, which a worker needs; found {text!r}")
+    return text
+
 
 _ADDRESSES = 3 << 29
 """The address space with which Dask, in this process and in each worker, leaves enough for a small evaluation."""
@@ -75,6 +80,12 @@ _TRIED, _REACH_S = 3, 1.0
 
 _THREADS, _THREADS_OF_WORKER = 6, 10
 """The threads of this process with worker processes, and for each worker. Above the limit, a process would abort."""
+
+_LONGEST_S = 365 * 86_400.0
+"""The longest time limit. Dask adds it to the present time, which has to stay a date."""
+
+_ADDRESS = re.compile(r"(?:[a-z]+://)?[^/\s]+:[0-9]{1,5}|inproc://\S+")
+"""The address of a scheduler, as Dask writes and reads it."""
 
 CLOSE_S = 5.0
 """The time to wait for a scheduler to release a client."""
@@ -127,7 +138,7 @@ class Workers(BaseModel):
     shared: ClassVar[bool] = False
     """Whether other commands may use these workers too."""
 
-    timeout_s: float = Field(default=60.0, gt=0)
+    timeout_s: float = Field(default=60.0, gt=0, le=_LONGEST_S)
 
     @property
     def at_most(self) -> str:
@@ -290,6 +301,8 @@ class _Running(Workers):
 
         Raises `SettingsError` if they do not fit the address.
         """
+        if not _ADDRESS.fullmatch(address):
+            raise SettingsError(f"expected the address of a scheduler, such as tcp://host:8786; found {address!r}.")
         given = {"tls_ca_file": self.tls_ca_file, "tls_client_cert": self.tls_cert, "tls_client_key": self.tls_key}
         keys = {name: str(path) for name, path in given.items() if path is not None}
         security = Encryption(**keys)

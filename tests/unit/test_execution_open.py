@@ -164,3 +164,32 @@ def test_a_faulty_cluster_file_names_the_fault(tmp_path: Path, text: str, messag
 
 def test_local_processes_default_to_one_thread_each() -> None:
     assert LocalProcesses().threads == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('kind = "local"\ntimeout_s = inf', "timeout_s"),
+        ('kind = "local"\ntimeout_s = 1e300', "timeout_s"),
+        ('kind = "local"\nmemory = "-4 GiB"', "expected at least 512 MiB, which a worker needs; found '-4 GiB'"),
+        ('kind = "local"\nmemory = "4 MiB"', "expected at least 512 MiB"),
+        ('kind = "slurm"\nmemory = "four"', 'expected a size such as "4 GiB"'),
+        *(
+            (
+                f'kind = "address"\naddress = "{address}"',
+                r"expected the address of a scheduler, such as tcp://host:8786",
+            )
+            for address in ("", "127.0.0.1", "tcp://", "foo://bar", "tcp://host:port")
+        ),
+    ],
+)
+def test_settings_of_clusters_that_cannot_work(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(content)
+    with pytest.raises(SettingsError, match=said):
+        read_cluster(str(tmp_path / "c.toml"))
+
+
+def test_a_scheduler_file_without_an_address(tmp_path: Path) -> None:
+    (tmp_path / "scheduler.json").write_text('{"address": 3}')
+    with pytest.raises(SettingsError, match="expected the address of a scheduler, such as tcp://host:8786; found '3'"):
+        kind_of(str(tmp_path / "scheduler.json"))
