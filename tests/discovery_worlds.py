@@ -24,6 +24,8 @@ Stretch = tuple[str, int, int]
 DURATIONS = (100, 300, 400, 500, 590, 600, 610, 700, 800, 1000, 1500)
 GAPS = (50, 500, 1200, 4000)
 SHIFTS = (-700, -500, -301, -300, -299, -250, -100, 0, 0, 0, 0, 100, 250, 299, 300, 301, 500, 700)
+LATE = 29_000_000
+"""So late, in ticks, that tde joins fragments over 29 ms. Gaps in the alignment must be longer than that."""
 LABELS = ("a", "b", "c", "d", "SIL", "SPN")
 
 
@@ -86,7 +88,13 @@ class World:
 
 
 def random_world(
-    seed: int, *, n_files: int = 3, words_per_file: int = 8, n_classes: int = 6, most_members: int = 5
+    seed: int,
+    *,
+    n_files: int = 3,
+    words_per_file: int = 8,
+    n_classes: int = 6,
+    most_members: int = 5,
+    begins: Sequence[int] = (0, 500, 12_340),
 ) -> World:
     """A world of a small lexicon, so that stretches of phones recur; speakers have one or two files each.
 
@@ -98,7 +106,8 @@ def random_world(
     phones, words, speech = [], [], []
     files = [f"s{number // 2}{'ab'[number % 2]}" for number in range(n_files)]
     for file in files:
-        now = begun = rng.choice((0, 500, 12_340))
+        now = begun = rng.choice(begins)
+        gaps = GAPS if now < LATE else GAPS[1:]
         for _ in range(words_per_file):
             start, word = now, rng.choice(lexicon)
             for label in word:
@@ -109,7 +118,7 @@ def random_world(
                 words.append((file, start + 40, now + rng.choice(SHIFTS[8:]), "".join(word[:2])))
             if rng.random() < 0.25:
                 speech.append((file, begun, now))
-                now = begun = now + rng.choice(GAPS)
+                now = begun = now + rng.choice(gaps)
         if now > begun:
             speech.append((file, begun, now))
     found = [_fragment(rng, files, phones) for _ in range(n_classes * most_members // 2 + 1)]
@@ -120,7 +129,7 @@ def random_world(
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn, *, begins: Sequence[int] = (0, 500, 12_340, LATE)) -> World:
     """Worlds of 1 to 5 files with up to about 100 phones."""
     return random_world(
         draw(st.integers(0, 2**32 - 1)),
@@ -128,6 +137,7 @@ def worlds(draw: st.DrawFn) -> World:
         words_per_file=draw(st.integers(1, 10)),
         n_classes=draw(st.integers(0, 8)),
         most_members=draw(st.integers(1, 8)),
+        begins=begins,
     )
 
 

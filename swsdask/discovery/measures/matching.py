@@ -53,7 +53,7 @@ alone in their class count, and so do phones that are not gold.
 tde2015 measures time: the length of the union of all fragments of the fold over the length of the union of the gold
 fragments of the fold: those that occur twice in the whole corpus (`discovery.counting.gold`). QUIRK: what is covered
 need not be gold, so a coverage may exceed 1; fragments that are alone in their class count. QUIRK: time between two
-fragments that nearly touch counts (`kernels.placing.add_union`). QUIRK: a coverage of 0 is not defined.
+fragments that nearly touch counts, in both (`kernels.placing.add_union`). QUIRK: a coverage of 0 is not defined.
 """
 
 from __future__ import annotations
@@ -423,10 +423,14 @@ class TimeCoverage:
 
 @per_corpus
 def gold_ticks(corpus: Corpus) -> I64:
-    """Ticks that gold fragments cover, int64 [n_fold_sets, most folds of a set]."""
-    duration = corpus.phones.end - corpus.phones.start
+    """Ticks that gold fragments cover, int64 [n_fold_sets, most folds of a set].
+
+    The phones of a fragment nearly touch, so the union of its phones is that of fragments, with the gaps between them.
+    """
+    phones = corpus.phones
     ticks = np.zeros((len(corpus.folds), most_folds(corpus)), np.int64)
     for fold, own in zip(gold_cover(corpus), ticks, strict=True):
-        covered = fold != NO_FOLD
-        np.add.at(own, fold[covered], duration[covered])
+        counted = np.flatnonzero(fold != NO_FOLD)
+        order = counted[np.argsort(fold[counted], kind="stable")]
+        add_union(fold[order], phones.file[order], phones.start[order], phones.end[order], own)
     return ticks
