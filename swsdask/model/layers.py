@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 GivenSettings = Mapping[str, object] | EvaluationSettings | Settings
-"""What the Python interface takes as settings: a dictionary shaped as a settings file, or an object."""
+"""Settings as the Python interface takes them: a dictionary shaped as a settings file, or an object."""
 
 COMPAT_IMPLIES: dict[str, dict[str, object]] = {
     "none": {},

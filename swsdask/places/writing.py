@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING
 import xxhash
 
 from swsdask.model.errors import InputError, Problem
-from swsdask.model.limits import shortage
+from swsdask.model.limits import NO_SPACE, shortage
 from swsdask.places.reading import Location, file_system, local_path, parted, storage_fault
 
 if TYPE_CHECKING:
@@ -111,6 +111,10 @@ def together(folder: Location) -> Iterator[Path]:
         yield hidden
         _move(hidden, local)
         _remove_abandoned(local, _HIDDEN)
+    except OSError as error:
+        if error.errno in NO_SPACE and error.filename is None:  # That of a write does not know its file.
+            raise OSError(error.errno, error.strerror, str(local)) from error
+        raise
     finally:
         try:
             rmtree(hidden, ignore_errors=True)

@@ -304,3 +304,10 @@ def test_a_temporary_folder_that_another_process_removes_before_it_is_locked_is_
     monkeypatch.setattr(writing, "mkdtemp", make)
     with temporary_folder() as folder:
         assert [str(folder)] == made[1:]
+
+
+def test_a_full_disk_is_named_by_the_folder_that_is_written(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as caught, together(tmp_path / "out"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
