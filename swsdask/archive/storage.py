@@ -288,7 +288,7 @@ class Storage:
         place = f"{root}/{folder}" if folder else root
         filesystem.invalidate_cache()
         if below:
-            strictly = {} if self._is(_CONDITIONAL_PUT) else {"on_error": _raise_unless_missing}
+            strictly = {} if self._is(_CONDITIONAL_PUT) else {"on_error": raise_unless_missing}
             infos = list(filesystem.find(place, detail=True, **strictly).values())
         else:
             try:
@@ -379,7 +379,7 @@ def _store_errors(place: str) -> Iterator[None]:
         raise StoreError(f"{without_secrets(place)}: cannot be read: {found}. {remedy}") from error
 
 
-def _raise_unless_missing(error: OSError) -> None:
+def raise_unless_missing(error: OSError) -> None:
     """Raise the error of a folder that cannot be listed, but not of one that was removed meanwhile."""
     if not isinstance(error, FileNotFoundError):
         raise error

@@ -25,6 +25,7 @@ from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
+from swsdask.archive.storage import raise_unless_missing
 from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
@@ -163,9 +164,11 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
-        strictly = {}
+        strictly: dict[str, object] = {}
         if isinstance(filesystem, LocalFileSystem):
             filesystem, strictly = _Local(), {"on_error": "raise"}
+        elif deepest is not None and not is_glob(entry):  # Stores list all levels by one request, which raises.
+            strictly = {"on_error": raise_unless_missing}
         folder = _begin_of(path) if is_glob(entry) else path
         if folder and not filesystem.exists(folder):
             raise FileNotFoundError(folder)

@@ -12,13 +12,14 @@ from datetime import date
 from pathlib import Path
 from typing import IO
 
+import fsspec
 import pytest
 
 from swsdask.archive.cleaning import vacuum
 from swsdask.archive.storage import Storage
 from swsdask.archive.verify import verify
 from swsdask.formats import files
-from swsdask.model.errors import ArchiveError, SettingsError
+from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.settings import NightlyEvaluation, load_nightly
@@ -26,6 +27,7 @@ from swsdask.nightly.steps import plan_night, run_night
 from swsdask.places import reading
 from swsdask.render.nightly import night_lines
 from swsdask.simulate.evaluation import simulate, write
+from tests.unit.test_archive_storage import with_one_failure
 
 DAY = date(2020, 1, 1)
 FILE = """
@@ -244,3 +246,17 @@ def test_two_evaluations_need_two_archives_however_they_are_spelt(tmp_path: Path
     place.write_text(FILE.format(name="a") + second)
     with pytest.raises(SettingsError, match="two evaluations have the archive"):
         load_nightly(place)
+
+
+def test_a_listing_of_an_inbox_in_a_store_that_fails_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the runs below would not be missed: the night would find no news."""
+    fsspec.filesystem("memory").pipe({f"{tmp_path}/inbox/a.tsv": b"x", f"{tmp_path}/inbox/of/b.tsv": b"x"})
+    assert [each.system for each in look([f"memory://{tmp_path}/inbox"])] == ["a", "of"]
+    for after in range(2):
+        with monkeypatch.context() as patched:
+            failed = with_one_failure(patched, "ls", after)
+            with pytest.raises(InputError, match="found PermissionError: The provided token has expired"):
+                look([f"memory://{tmp_path}/inbox"])
+            assert failed
