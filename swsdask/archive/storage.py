@@ -281,15 +281,14 @@ class Storage:
     def _listed(self, folder: str, *, below: bool) -> dict[str, Mapping[str, object]]:
         """The details of the files in a folder, and in its subfolders if `below`, by name; none if it does not exist.
 
-        A listing that fails is never taken for an empty one: what no version names is removed. `find` of fsspec omits
-        folders that it cannot list, unless it is made to raise; the stores' own `find` lists all levels by one request.
+        A listing that fails is never taken for an empty one: what no version names is removed. `find` of fsspec with a
+        depth would omit folders that it cannot list. Without, stores list all levels by one request, and raise.
         """
         filesystem, root = self._opened
         place = f"{root}/{folder}" if folder else root
         filesystem.invalidate_cache()
         if below:
-            strictly = {} if self._is(_CONDITIONAL_PUT) else {"on_error": raise_unless_missing}
-            infos = list(filesystem.find(place, detail=True, **strictly).values())
+            infos = list(filesystem.find(place, detail=True).values())
         else:
             try:
                 infos = [info for info in filesystem.ls(place, detail=True) if info["type"] != "directory"]
@@ -377,12 +376,6 @@ def _store_errors(place: str) -> Iterator[None]:
         found = f"{type(error).__name__}: {str(error).removesuffix('.')}"
         remedy = "Check the credentials and their permissions, and try again when the store is well."
         raise StoreError(f"{without_secrets(place)}: cannot be read: {found}. {remedy}") from error
-
-
-def raise_unless_missing(error: OSError) -> None:
-    """Raise the error of a folder that cannot be listed, but not of one that was removed meanwhile."""
-    if not isinstance(error, FileNotFoundError):
-        raise error
 
 
 def _is_refusal(error: BaseException) -> bool:

@@ -25,7 +25,6 @@ from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from swsdask.archive.storage import raise_unless_missing
 from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
@@ -164,16 +163,16 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
-        strictly: dict[str, object] = {}
+        strictly = {}
         if isinstance(filesystem, LocalFileSystem):
             filesystem, strictly = _Local(), {"on_error": "raise"}
-        elif deepest is not None and not is_glob(entry):  # Stores list all levels by one request, which raises.
-            strictly = {"on_error": raise_unless_missing}
         folder = _begin_of(path) if is_glob(entry) else path
         if folder and not filesystem.exists(folder):
             raise FileNotFoundError(folder)
         if is_glob(entry):
             infos = filesystem.glob(path, detail=True, **strictly)
+        elif deepest is not None and not strictly:
+            infos = _levels(filesystem, path, deepest)
         else:
             infos = filesystem.find(path, maxdepth=deepest, withdirs=True, detail=True, **strictly)
         if not isinstance(infos, dict):  # of a file, from Azure
@@ -187,6 +186,27 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
     root = folder.rstrip("/")
     return filesystem, root, {each.rstrip("/"): info for each, info in infos.items() if "/." not in each[len(root) :]}
+
+
+def _levels(filesystem: AbstractFileSystem, path: str, deepest: int) -> dict[str, Mapping[str, object]]:
+    """The details of all that is at most `deepest` levels below a folder of a store.
+
+    `find` of fsspec takes folders that it cannot list for empty ones, if it has to stop at a depth.
+    """
+    found: dict[str, Mapping[str, object]] = {}
+    folders = [path]
+    for level in range(deepest):
+        inside: dict[str, Mapping[str, object]] = {}
+        for folder in folders:
+            try:
+                inside |= {info["name"].rstrip("/"): info for info in filesystem.ls(folder, detail=True)}
+            except FileNotFoundError:  # A folder below was removed meanwhile.
+                if level == 0:
+                    raise
+        new = {name: info for name, info in inside.items() if name not in found and name not in folders}
+        found |= new if level else inside  # The entry itself may be a file.
+        folders = [name for name, info in new.items() if info["type"] == "directory"]
+    return found
 
 
 def _folder(url: str) -> str:
