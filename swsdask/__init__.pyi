@@ -63,6 +63,7 @@ from swsdask.model.errors import ResourceError as ResourceError
 from swsdask.model.errors import SettingsError as SettingsError
 from swsdask.model.errors import StoreError as StoreError
 from swsdask.model.errors import SwsdaskError as SwsdaskError
+from swsdask.model.layers import GivenSettings as GivenSettings
 from swsdask.model.measures import Description as Description
 from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
