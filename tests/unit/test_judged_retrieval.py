@@ -207,6 +207,9 @@ def test_occurrences_with_grades() -> None:
             "bpref": 0.0,
         }
     )
+    signed = [{**each, "grade": f"{each['grade']:+}"} for each in spoken]
+    with_signs = sws.open(documents=documents, occurrences=signed, settings=chosen)
+    assert with_signs.table("judgments").to_pylist() == evaluation.table("judgments").to_pylist()
     spoken[0]["grade"] = 1.5
     with pytest.raises(sws.InputError, match="occurrences:1: expected a whole number as grade"):
         sws.open(documents=documents, occurrences=spoken, settings=chosen)

@@ -84,7 +84,7 @@ def read_judgments(judged: str | pa.Table, problems: Problems) -> Qrels:
                 problems.add(file, line, fault.expected, fault.found, fault.remedy)
             once.take(good)
             names = [good.columns[name].cast(pa.string()).to_pylist() for name in ("query", "document")]
-            relevance = good.columns["relevance"].cast(pa.int64()).to_pylist()
+            relevance = _whole(good.columns["relevance"]).to_pylist()
             lines = [] if good.lines is None else good.lines.tolist()
             for query, document, grade, line in zip(*names, relevance, lines, strict=True):
                 wrong = id_fault(query) or name_fault(document)
@@ -266,8 +266,13 @@ def _grades(given: _Given, problems: Problems) -> NDArray[np.int64]:
     for row in np.flatnonzero(~fine).tolist():
         fault = FormatError("a whole number as grade", shown(text[row].as_py()), "Correct the row.")
         given.note(row, fault, problems)
-    grades: NDArray[np.int64] = pc.if_else(pa.array(fine), text, "0").cast(pa.int64()).to_numpy()
+    grades: NDArray[np.int64] = _whole(pc.if_else(pa.array(fine), text, "0")).to_numpy()
     return grades
+
+
+def _whole(texts: pa.Array) -> pa.Array:
+    """The numbers of texts of the form `GRADE`."""
+    return pc.utf8_ltrim(texts.cast(pa.string()), "+").cast(pa.int64())  # pyarrow reads no plus
 
 
 def _judgments(query: pa.Array, document: pa.Array, grade: NDArray[np.int64]) -> pa.Table:
