@@ -64,8 +64,8 @@ def given_runs(
 ) -> GivenRuns:
     """Normalise runs: either all are names of the systems `held` in an archive (None: all of them), or all are read.
 
-    `judged` says whether tables in memory have judged documents; `encoding` has the units of all tables. Files that are
-    `known` are not opened.
+    `judged` says whether documents are judged: then tables in memory need no times, and text of no known format is a
+    TREC run. `encoding` has the units of all tables. Files that are `known` are not opened.
 
     Raises `InputError` for a name that is no run, and with every problem of the resources beside runs. Raises
     `SettingsError` for systems together with files, and for an encoding of systems.
@@ -77,7 +77,7 @@ def given_runs(
         if not isinstance(run, str | os.PathLike):
             tables.append(TableRun(name, by_pair(run, name, "score"), system, encoding, judged))
         elif system is not None:
-            files.append(RunFile(readable(run), system, encoding))
+            files.append(RunFile(readable(run), system, encoding, judged=judged))
         else:
             places.append(readable(run))
     systems = held if runs is None else _systems(places, held, others=tables)
@@ -86,8 +86,8 @@ def given_runs(
     if systems:
         return GivenRuns(systems=tuple(systems))
     if places:
-        found = find_runs(places, None if known is None else known.among)
-        files += [RunFile(file, encoding=encoding) for file in found]
+        found = find_runs(places, None if known is None else known.among, judged=judged)
+        files += [RunFile(file, encoding=encoding, judged=judged) for file in found]
     files, unread = (files, []) if known is None else known.parted(files)
     resources = resources_of_runs(run.file for run in files)
     with_resources = [replace(run, resources=resources.get(run.file)) for run in files]

@@ -20,7 +20,7 @@ from enum import Enum
 from functools import partial
 
 from swsdask.formats.files import COMPRESSED_NAME, noted, open_bytes
-from swsdask.formats.runs.lines import CTM, LINE_FORMATS, TREC, LineFormat
+from swsdask.formats.runs.lines import BLANKS, CTM, LINE_FORMATS, TREC, LineFormat, values_of
 from swsdask.formats.runs.parquet import ENDING as PARQUET_ENDING
 from swsdask.formats.runs.parquet import folder_entries, is_one_table, parts_of
 from swsdask.formats.runs.resources import read_resources
@@ -148,11 +148,11 @@ _FOREIGN = {
 _TAR_MARK_AT = 257
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
-_QRELS = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?[0-9]*\.?[0-9]+\s*")
+_RELEVANCE = re.compile(r"[+-]?[0-9]*\.?[0-9]+")
 
 
-def sniff(url: str, otherwise: Format | None = None, expected: Collection[AnyFormat] = ()) -> AnyFormat:
-    """Return the format of a file, or `otherwise` if it is not recognised.
+def sniff(url: str, otherwise: AnyFormat | None = None, expected: Collection[AnyFormat] = ()) -> AnyFormat:
+    """Return the format of a file, or `otherwise` if it is text that is not recognised.
 
     If lines fit several formats, it is the one that the name indicates, or one that is `expected`.
 
@@ -170,28 +170,40 @@ def sniff(url: str, otherwise: Format | None = None, expected: Collection[AnyFor
     text = head.decode("utf-16" if head.startswith(_UTF_16_MARKS) else "utf-8-sig", "backslashreplace")
     if text.lstrip().startswith("<"):
         return _xml_format(url)
+    if len(head) == _HEAD:
+        text = text.rpartition("\n")[0] or text  # the last line is cut
     by_name = format_of_name(url)
-    found = _text_format(text, (by_name, *expected)) or by_name or otherwise
-    if found is None:
-        raise InputError(_unrecognised(url, head, text))
-    return found
+    found = _text_format(text, by_name, expected) or by_name
+    if found is not None:
+        return found
+    fault = _foreign(url, head)
+    if fault or otherwise is None:
+        raise InputError(fault or _unrecognised(url, text))
+    return otherwise
 
 
-def _unrecognised(url: str, head: bytes, text: str) -> Problem:
-    expected = "an ECF, an RTTM, a query list, a run or a file of term discovery"
+_EXPECTED = "an ECF, an RTTM, a query list, a run or a file of term discovery"
+
+
+def _foreign(url: str, head: bytes) -> Problem | None:
+    """The problem of a file of a format that is known, but not read."""
     for foreign, begin in _FOREIGN.items():
         if re.match(begin, head):
-            return Problem(url, None, expected, foreign, "Write the table as Parquet, CSV or JSON lines.")
+            return Problem(url, None, _EXPECTED, foreign, "Write the table as Parquet, CSV or JSON lines.")
     if head[_TAR_MARK_AT:].startswith(b"ustar"):
         remedy = "Unpack it, or name a member of a .tar or .tar.gz: tar://MEMBER::FILE."
-        return Problem(url, None, expected, "a tar archive", remedy)
+        return Problem(url, None, _EXPECTED, "a tar archive", remedy)
+    return None
+
+
+def _unrecognised(url: str, text: str) -> Problem:
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1)]
     number, first = next(((n, line) for n, line in lines if line and not line.startswith(("#", ";;"))), lines[0])
     header = "A table needs a header line with the names of its columns, separated by commas or tabs"
-    return Problem(url, number, expected, shown(first), f"{header}; a speaker map goes with --speakers.")
+    return Problem(url, number, _EXPECTED, shown(first), f"{header}; a speaker map goes with --speakers.")
 
 
-def expect(url: str, *formats: AnyFormat, otherwise: Format | None = None) -> AnyFormat:
+def expect(url: str, *formats: AnyFormat, otherwise: AnyFormat | None = None) -> AnyFormat:
     """Return the format of a file if it is one of `formats`. Raises `InputError` if not, and as `sniff` does."""
     found = sniff(url, otherwise, formats)
     if found in formats:
@@ -216,22 +228,19 @@ def _xml_format(url: str) -> Format:
     return ROOTS[root.path[0]]
 
 
-def _text_format(text: str, preferred: Sequence[AnyFormat | None]) -> AnyFormat | None:
-    """The format by the first line that is neither blank nor a comment; folds also by the empty line between them.
-
-    A line may fit several formats of `LINE_FORMATS`: those that are `preferred` come first, in that order.
-    """
+def _text_format(text: str, by_name: AnyFormat | None, expected: Collection[AnyFormat]) -> AnyFormat | None:
+    """The format by the first line that is neither blank nor a comment; folds also by the empty line between them."""
     if _RESOURCES.match(text):
         return Format.RESOURCES
     text = text if "\n" in text else text.replace("\r", "\n")
-    lines = (line.strip() for line in text.split("\n"))
-    first = next((line for line in lines if line and not line.startswith(";;")), None)
+    lines = [line for line in (line.strip(BLANKS) for line in text.split("\n")) if line]
+    first = next((line for line in lines if not line.startswith(";;")), None)
     if first is None:
         return Format.RTTM if text.lstrip().startswith(";;") else None
     if first.startswith("#") and not names_columns(first):
-        first = next((line for line in lines if line and not line.startswith("#")), "")
-        return TREC if TREC.recognises(first) else Format.QRELS if _QRELS.fullmatch(first) else None
-    fields = first.split()
+        first = next((line for line in lines if not line.startswith("#")), "")
+        return TREC if TREC.recognises(first) else Format.QRELS if _is_judgment(first) else None
+    fields = values_of(first)
     if first.startswith("{"):
         return Format.JSON_LINES
     if RTTM_TYPE.fullmatch(fields[0]):
@@ -240,14 +249,26 @@ def _text_format(text: str, preferred: Sequence[AnyFormat | None]) -> AnyFormat 
         return Format.TABLE
     fitting = [kind for kind in LINE_FORMATS if kind.recognises(first)]
     if fitting:
-        return next((kind for kind in preferred if kind in fitting), fitting[0])
+        rows = [line for line in lines if not line.startswith((";;", "#"))]
+        return by_name if by_name in fitting else _most_fitting([k for k in fitting if k in expected] or fitting, rows)
     if fields[0] == "Class":
         return Format.CLASSES
     if len(fields) in (3, 4) and is_number(fields[1]) and is_number(fields[2]):
         timed = _timed_format(fields, text)
         if timed is not None:
             return timed
-    return Format.QRELS if _QRELS.fullmatch(first) else None
+    return Format.QRELS if _is_judgment(first) else None
+
+
+def _most_fitting(formats: Sequence[LineFormat], lines: Sequence[str]) -> LineFormat:
+    """The first of several formats that at least half of the lines fit; the others may have faults."""
+    some = (kind for kind in formats[:-1] if 2 * sum(map(kind.recognises, lines)) >= len(lines))
+    return next(some, formats[-1])
+
+
+def _is_judgment(line: str) -> bool:
+    fields = values_of(line)
+    return len(fields) == 4 and _RELEVANCE.fullmatch(fields[3]) is not None
 
 
 def _timed_format(fields: list[str], text: str) -> Format | None:
@@ -317,17 +338,17 @@ Known = Callable[[Sequence[str]], Collection[str]]
 """A function that selects the files that are known runs, by names and stamps: they need not be opened."""
 
 
-def find_runs(patterns: Iterable[str], known: Known | None = None) -> list[str]:
+def find_runs(patterns: Iterable[str], known: Known | None = None, *, judged: bool = False) -> list[str]:
     """The files of runs that paths, folders, globs or fsspec URLs name, see `find_files`.
 
     The runs in a folder are recognised by content, unless they are `known`; a reference, a README and the resources of
-    runs are skipped. Raises `InputError` for a file in a folder that is neither a run nor of a reference, and for
-    resources without their run.
+    runs are skipped. Where documents are `judged`, text of no known format is a TREC run. Raises `InputError` for a
+    file in a folder that is neither a run nor of a reference, and for resources without their run.
     """
-    return find_files(patterns, "runs", partial(runs_in, known=known))
+    return find_files(patterns, "runs", partial(runs_in, known=known, judged=judged))
 
 
-def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list[str]:
+def runs_in(folder: str, problems: Problems, known: Known | None = None, *, judged: bool = False) -> list[str]:
     """The sorted runs in a folder, or the folder if it is one table. Problems (see `find_runs`) go to `problems`."""
     files = _unarchived(folder)
     if is_one_table(folder):
@@ -343,7 +364,7 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None) -> list
             problems.add(visible(file), None, "a name in UTF-8", "bytes of another encoding", "Rename the file.")
         elif file not in recognised | resources:
             with noted(problems):
-                found.setdefault(sniff(file), []).append(file)
+                found.setdefault(sniff(file, TREC if judged else None), []).append(file)
     runs = sorted([*recognised, *(file for kind in RUNS for file in found.get(kind, ()))])
     for file in stray_resources(found.get(Format.RESOURCES, ()), runs):
         expected, remedy = "its run in the same folder", "Name it after its run: NAME.resources.toml."

@@ -10,7 +10,7 @@ import pytest
 
 from swsdask.formats.find import RUNS, Format, expect, sniff
 from swsdask.formats.reference.rttm import read_rttm
-from swsdask.formats.runs.lines import CTM, KALDI, LINE_FORMATS
+from swsdask.formats.runs.lines import CTM, KALDI, LINE_FORMATS, TREC
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError, Problems
 
@@ -64,6 +64,21 @@ def test_a_line_of_several_formats(tmp_path: Path) -> None:
         words, _ = read_rttm(str(tmp_path / name), problems)
         assert words["word"].to_pylist() == ["7", "two"]
     assert not problems
+
+
+def test_a_ctm_whose_first_line_is_one_of_trec(tmp_path: Path) -> None:
+    """Other lines tell, and the name tells more than they do."""
+    first = "a 1 0.20 1.00 7 0.9\n"
+    for name, text, expected in (
+        ("x", f"{first}a 1 1.20 0.31 two 0.8\na 1 1.51 0.20 8 0.8\n", CTM),
+        ("long", first + "a 1 1.20 0.31 two 0.8\n" * 10_000, CTM),
+        ("y", f"{first}a 1 1.20 1.00 8 0.8\na 1 2.20 0.31 two 0.8\n", TREC),
+        ("y.ctm", f"{first}a 1 1.20 1.00 8 0.8\n", CTM),
+    ):
+        (tmp_path / name).write_text(text)
+        assert sniff(str(tmp_path / name)) is expected
+        assert expect(str(tmp_path / name), *RUNS) is expected
+        assert expect(str(tmp_path / name), Format.RTTM, CTM) is CTM
 
 
 def test_parquet_and_utf_16(file: Path) -> None:

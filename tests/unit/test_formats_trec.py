@@ -75,6 +75,83 @@ def test_what_says_nothing_may_be_any_whole_number(tmp_path: Path) -> None:
     assert (other.documents, other.score.tolist()) == (plain.documents, plain.score.tolist())
 
 
+@pytest.mark.parametrize("tag", ["7", "tag"])
+@pytest.mark.parametrize("iteration", ["0", "1"])
+def test_a_run_of_numbers_alone_is_not_a_ctm(tmp_path: Path, iteration: str, tag: str) -> None:
+    """Its lines are also those of a word: file, channel, start, duration, word, score."""
+    qrels = write(tmp_path, "q", "301 0 1001 1\n301 0 1002 0\n")
+    text = f"301 {iteration} 1001 1 2.5 {tag}\n301 {iteration} 1002 2 1.5 {tag}\n"
+    run = write(tmp_path, "r", text)
+    assert overall(sws.score(sws.open(qrels=qrels, preset="trec"), ["map"], runs=run))["map"] == 1.0
+    sws.ingest(tmp_path / "archive", qrels=qrels, preset="trec")
+    sws.ingest(tmp_path / "archive", runs=run)
+    assert overall(sws.score(tmp_path / "archive", ["map"]))["map"] == 1.0
+    assert sws.validate(run).files[0].format is lines.TREC
+    assert sws.validate(write(tmp_path, "faulty", text.replace("1.5", "high"))).files[0].format is lines.TREC
+
+
+def test_values_after_the_tag_are_ignored(tmp_path: Path) -> None:
+    """As trec_eval ignores them, on the first line and on others."""
+    first, second, *others = RUN.splitlines()
+    for number, rows in enumerate(([f"{first}  more  of it", second], [first, f"{second}\tmore"])):
+        for system in (None, "named"):
+            file, found = write(tmp_path, f"{number}", "\n".join(["# a run", "", *rows, *others])), Problems()
+            (piece,) = read_run(file, found, system=system)
+            assert (len(found), piece.header.system) == (0, system or "tag")
+            assert (piece.documents, piece.score.tolist()) == (("D2", "D9", "D1"), [0.5, 0.25, 0.125, 0.3])
+    wrong = write(tmp_path, "wrong", "\n".join([f"{first} more", "7 Q0 D9", f"{others[0]} x"]))
+    assert [line for line, *_ in problems_of(wrong)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("first", "expected", "found"),
+    [
+        ("7 Q0 D2 1 0.5", "6 values, query Q0 document rank score tag", "5 in '7 Q0 D2 1 0.5'"),
+        ("7 Q0 D2 1.5 0.5 tag", "a whole number or - as rank", "'1.5'"),
+        ("7 Q0 D2 1 high tag", "a score", "'high'"),
+    ],
+)
+@pytest.mark.parametrize("place", ["runs/r", "runs"])
+def test_the_first_line_of_a_run_of_judged_documents_is_one_of_trecs(
+    tmp_path: Path, first: str, expected: str, found: str, place: str
+) -> None:
+    (tmp_path / "runs").mkdir()
+    run, qrels = write(tmp_path / "runs", "r", f"{first}\n{RUN}"), write(tmp_path, "q", QRELS)
+    with pytest.raises(InputError) as caught:
+        sws.score(sws.open(qrels=qrels), runs=tmp_path / place)
+    problem, *_ = caught.value.problems
+    assert (problem.file, problem.line, problem.expected, problem.found) == (run, 1, expected, found)
+
+
+def test_the_iteration_of_a_run_of_judged_documents_may_be_anything(tmp_path: Path) -> None:
+    qrels, (_, plain_run) = write(tmp_path, "q", QRELS), plain(tmp_path)
+    evaluation = sws.open(qrels=qrels, preset="trec")
+    other = write(tmp_path, "r", RUN.replace("Q0", "ITER"))
+    assert overall(sws.score(evaluation, runs=other)) == overall(sws.score(evaluation, runs=plain_run))
+
+
+@pytest.mark.parametrize("content", [b"\x93NUMPY", b"[[1, 2]]"])
+def test_a_run_of_judged_documents_in_a_foreign_format_has_a_remedy(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "r").write_bytes(content)
+    with pytest.raises(InputError, match="Write the table as Parquet"):
+        sws.score(sws.open(qrels=write(tmp_path, "q", QRELS)), runs=tmp_path / "r")
+
+
+@pytest.mark.parametrize("blank", ["\u3000", "\u00a0", "\u0085", "\u2028"])
+def test_only_blanks_of_ascii_separate_values(tmp_path: Path, blank: str) -> None:
+    """As in trec_eval, on the first line too."""
+    for number, text in enumerate((f"7 Q0 {blank}D{blank}2 1 0.5 tag\n", f"{RUN}9 Q0 {blank}D{blank}2 1 0.5 tag\n")):
+        (piece,) = read_run(write(tmp_path, str(number), text), found := Problems())
+        assert (len(found), piece.documents[-1]) == (0, f"{blank}D{blank}2")
+    judged = read_judgments(write(tmp_path, "q", f"7 0 D{blank}2 1\n"), found)
+    assert (len(found), judged.documents) == (0, (f"D{blank}2",))
+
+
+def test_a_grade_may_have_a_plus(tmp_path: Path) -> None:
+    judged = read_judgments(write(tmp_path, "q", "7 0 D1 +1\n7 0 D2 -1\n7 0 D3 +0\n"), found := Problems())
+    assert (len(found), judged.pairs["grade"].to_pylist()) == (0, [1, -1, 0])
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
 def test_judgments_in_any_table(tmp_path: Path, form: str) -> None:
     table = pd.DataFrame({"query": ["7", "7"], "Document": ["D1", "D2"], "note": ["", "x"], "relevance": [1, 0]})
@@ -100,7 +177,7 @@ def test_judgments_of_a_type_without_text(tmp_path: Path) -> None:
     [
         ("7 Q0 D3 4 nan tag", "a score", "'nan'"),
         ("7 Q0 D3 x 0.5 tag", "a whole number or - as rank", "'x'"),
-        ("7 Q0 D3 4 0.5", "6 values", "5 in '7 Q0 D3 4 0.5'"),
+        ("7 Q0 D3 4 0.5", "6 values, query Q0 document rank score tag", "5 in '7 Q0 D3 4 0.5'"),
         ("7 Q0 D2 4 0.5 tag", "a document once for a query", "query '7' and document 'D2' again"),
         ("7 Q0 ../D2 4 0.5 tag", "a document", "a path that climbs out of its folder, '../D2'"),
     ],
@@ -125,7 +202,7 @@ def test_a_pair_that_comes_again_is_found_whatever_the_number_of_ids(
     ("line", "expected", "found"),
     [
         ("7 0 D3 yes", "a whole number as relevance", "'yes'"),
-        ("7 0 D3", "4 values", "3 in '7 0 D3'"),
+        ("7 0 D3", "4 values, query iteration document relevance", "3 in '7 0 D3'"),
         ("7 0 D1 0", "a judgment once", "query '7' and document 'D1' again"),
     ],
 )
@@ -143,7 +220,8 @@ def test_lines_that_begin_with_a_hash_are_comments(tmp_path: Path) -> None:
     run = write(tmp_path, "r", "\n".join(["# a run", first, "#7 Q0 D4 4 0.1 tag", *others]))
     values = [overall(sws.score(sws.open(qrels=q, collection=r), runs=r)) for q, r in ((qrels, run), plain(tmp_path))]
     assert repr(values[0]) == repr(values[1])
-    assert problems_of(write(tmp_path, "f", f"# a run\n{RUN} # no comment\n"))[0][0] == 6
+    assert problems_of(write(tmp_path, "f", f"# a run\n{RUN} \t# a comment\n#7 Q0\n7 Q0 no #comment\n"))[0][0] == 8
+    assert problems_of(write(tmp_path, "g", f"{QRELS} # no comment\n"), read_judgments)[0][0] == 5
 
 
 def plain(folder: Path) -> tuple[str, str]:
@@ -275,9 +353,9 @@ def test_files_are_scored_as_by_trec_eval(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize(
     ("content", "line", "expected"),
     [
-        ("q1 0 d1\nq1 0 d2 1\n", 1, "4 values"),
+        ("q1 0 d1\nq1 0 d2 1\n", 1, "4 values, query iteration document relevance"),
         ("q1 0 d1 yes\nq1 0 d2 1\n", 1, "a whole number as relevance"),
-        ("q1 0 d1 1\nq1 0 d2\n", 2, "4 values"),
+        ("q1 0 d1 1\nq1 0 d2\n", 2, "4 values, query iteration document relevance"),
         ("q1 0 d1 0.5\n", 1, "a whole number as relevance"),
     ],
 )

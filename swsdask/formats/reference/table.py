@@ -41,7 +41,7 @@ from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
-from swsdask.formats.runs.lines import Once, good_rows, read_trec_lines
+from swsdask.formats.runs.lines import Once, good_rows, read_qrels_lines
 from swsdask.formats.runs.parquet import check_type, column_names, whole_table
 from swsdask.formats.runs.table import Separated, first_line, json_batches, json_names
 from swsdask.formats.values import FormatError, check_columns, shown
@@ -113,7 +113,8 @@ def _judgments_in(judged: str | pa.Table, problems: Problems) -> Iterator[Batch]
         return
     kind = expect(judged, Format.QRELS, *TABLES, otherwise=Format.QRELS)
     if kind is Format.QRELS:
-        yield from Separated(problems, " ", 4, _QRELS).batches(read_trec_lines(judged))
+        lines = Separated(problems, " ", 4, _QRELS, form="query iteration document relevance")
+        yield from lines.batches(read_qrels_lines(judged))
     elif kind in TYPED:
         yield from _typed_judgments(whole_table(judged), judged, problems)
     else:

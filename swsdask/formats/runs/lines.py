@@ -3,10 +3,15 @@
 Kaldi's form: query, document, start, end and score. A CTM: document, channel (a number, or A and B), start, duration,
 query and score.
 
-TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag. Rank and `Q0` are
-ignored, but a rank must be a whole number or `-`, and the second value of the first line `Q0` or a whole number. No
-pair of query and document may occur twice. A document's id is its whole name, with directories and endings. A line that
-begins with `#` is a comment, as in trec_eval 10.
+TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag. Rank, `Q0` and
+values after the tag are ignored, but a rank must be a whole number or `-`. Where judgments do not say that a run is
+TREC's, the second value of the first line must be `Q0` or a whole number. No pair of query and document may occur
+twice. A document's id is its whole name, with directories and endings. A line that begins with `#`, in a run also after
+blanks, is a comment, as in trec_eval 10.
+
+The first line of a file may fit two formats: `301 1 1001 1 2.5 7` is a CTM's and TREC's. The file then has the first
+format in `LINE_FORMATS` that at least half of the lines at its beginning fit: words that are numbers and last whole
+seconds are rare. The name of a CTM, `*.ctm`, counts before.
 """
 
 from __future__ import annotations
@@ -27,9 +32,14 @@ from swsdask.formats.values import CHANNELS, FormatError, is_number, read_header
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunPiece
 
+BLANKS = " \t\r\f\v"
+"""The blanks that separate values: those of ASCII. Others, such as a no-break space, are part of an id."""
+
+_BLANKS = re.compile(f"[{BLANKS}]+")
 _COMMENT = re.compile(rb"^[ \t]*;;.*$", re.MULTILINE)
-_TREC_COMMENT = re.compile(rb"^#.*$", re.MULTILINE)
-_UNEVEN_BLANKS = re.compile(rb"[\t\r]|  | $|^ ", re.MULTILINE)
+_TREC_COMMENT = re.compile(rb"^[ \t\r\f\v]*#.*$", re.MULTILINE)
+_QRELS_COMMENT = re.compile(rb"^#.*$", re.MULTILINE)
+_UNEVEN_BLANKS = re.compile(rb"[\t\r\f\v]|  | $|^ ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,7 @@ class LineFormat:
     value : str
         Its name in messages.
     recognises : callable
-        Whether a file is of the format, by its first line that is neither blank nor a comment. If several fit,
-        the first in `LINE_FORMATS` counts by default.
+        Whether a line, which is neither blank nor a comment, is of the format.
     columns : tuple of str
         The values of a line, named as the columns of a table (`formats.runs.table`); others are ignored. A channel may
         be A or B.
@@ -76,7 +85,7 @@ class LineFormat:
             return
         gathering = Gathering(header, True, file, problems, rows_per_piece)
         columns = {name: place for place, name in enumerate(self.columns)}
-        lines = Separated(problems, self.delimiter, len(columns), columns)
+        lines = Separated(problems, self.delimiter, len(columns), columns, form=" ".join(self.columns))
         blocks = _without(_COMMENT, read_lines(file))
         plain = with_even_blanks(blocks) if self.delimiter == " " else blocks
         yield from gathering.pieces(encoding.decoded(_with_numbered_channels(batch)) for batch in lines.batches(plain))
@@ -88,9 +97,9 @@ def _without(comment: re.Pattern[bytes], blocks: Iterator[Lines]) -> Iterator[Li
         yield Lines(block.first, comment.sub(b"", block.data)) if comment.search(block.data) else block
 
 
-def read_trec_lines(file: str) -> Iterator[Lines]:
-    """The lines of a TREC run or of qrels, with even blanks and with comments emptied."""
-    return with_even_blanks(_without(_TREC_COMMENT, read_lines(file)))
+def read_qrels_lines(file: str) -> Iterator[Lines]:
+    """The lines of qrels, with even blanks and with comments emptied."""
+    return with_even_blanks(_without(_QRELS_COMMENT, read_lines(file)))
 
 
 def with_even_blanks(blocks: Iterator[Lines]) -> Iterator[Lines]:
@@ -112,11 +121,13 @@ def _with_numbered_channels(batch: Batch) -> Batch:
     return batch._replace(columns={**batch.columns, "channel": channel})
 
 
-_CTM = re.compile(r"\S+\s+(?:[0-9]+|[AB])\s+[0-9]*\.?[0-9]+\s+[0-9]*\.?[0-9]+\s+\S+(?:\s+\S+){0,3}\s*$")
+def values_of(line: str) -> list[str]:
+    """The values of a line."""
+    return _BLANKS.split(line.strip(BLANKS))
 
 
 def _is_kaldis(line: str) -> bool:
-    fields = line.split()
+    fields = values_of(line)
     return len(fields) == len(KALDI.columns) and all(map(is_number, fields[2:]))
 
 
@@ -127,9 +138,16 @@ def has_scores(ctm: str) -> bool:
     return len(first) >= len(CTM.columns)
 
 
+_CHANNEL = re.compile("[0-9]+|[AB]")
+_SECONDS = re.compile(r"[0-9]*\.?[0-9]+")
+
+
 def _is_ctm(line: str) -> bool:
     """Whether a line is of a CTM. In a reference, types and speakers may follow the score."""
-    return _CTM.match(line) is not None
+    fields = values_of(line)
+    if not 5 <= len(fields) <= 8:
+        return False
+    return _CHANNEL.fullmatch(fields[1]) is not None and all(map(_SECONDS.fullmatch, fields[2:4]))
 
 
 KALDI = LineFormat("results in Kaldi's form", _is_kaldis, ("query", "document", "start", "end", "score"))
@@ -142,13 +160,17 @@ CTM = LineFormat(
 )
 
 
-_LINE = re.compile(r"\S+\s+Q?[0-9]+\s+\S+\s+(?:[+-]?[0-9]+(?:\.0*)?|-)\s+\S+\s+\S+\s*", re.IGNORECASE)
 _COLUMNS = ("query", "Q0", "document", "rank", "score", "system")
+_ITERATION = re.compile("Q?[0-9]+", re.IGNORECASE)
 _RANK = r"^([+-]?[0-9]{1,18}(\.0*)?|-)$"
 
 
 def _is_trec(line: str) -> bool:
-    return _LINE.fullmatch(line) is not None and is_number(line.split()[4])
+    fields = values_of(line)
+    if len(fields) < len(_COLUMNS):
+        return False
+    _, iteration, _, rank, score, *_ = fields
+    return _ITERATION.fullmatch(iteration) is not None and re.match(_RANK, rank) is not None and is_number(score)
 
 
 class _TrecRun(LineFormat):
@@ -170,14 +192,14 @@ class _TrecRun(LineFormat):
 
 
 TREC = _TrecRun("a TREC run", _is_trec, _COLUMNS, encoded=False)
-LINE_FORMATS = (KALDI, CTM, TREC)
+LINE_FORMATS = (KALDI, TREC, CTM)
 """The formats, in the order in which they are tried."""
 
 
 def _run_batches(file: str, problems: Problems, once: Once, *, named: bool) -> Iterator[Batch]:
     columns = {name: at for at, name in enumerate(_COLUMNS) if name != "Q0" and not (named and name == "system")}
-    lines = Separated(problems, " ", 6, columns)
-    for batch in lines.batches(read_trec_lines(file)):
+    lines = Separated(problems, " ", len(_COLUMNS), columns, form="query Q0 document rank score tag", more=True)
+    for batch in lines.batches(with_even_blanks(_without(_TREC_COMMENT, read_lines(file)))):
         good = good_rows(batch, "rank", _RANK, "a whole number or - as rank")
         once.take(good)
         yield with_times(good._replace(columns={name: c for name, c in good.columns.items() if name != "rank"}))

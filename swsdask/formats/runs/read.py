@@ -24,7 +24,7 @@ from swsdask.formats.files import file_size, noted, open_bytes, open_plain, open
 from swsdask.formats.find import RUNS, AnyFormat, Format, expect, sniff
 from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.encoding import PLAIN, Encoding
-from swsdask.formats.runs.lines import LineFormat
+from swsdask.formats.runs.lines import TREC, LineFormat
 from swsdask.formats.runs.parquet import ENDING as PARQUET
 from swsdask.formats.runs.parquet import Files, folder_divided, parts_of, read_parquet_folder, read_parquet_table
 from swsdask.formats.runs.resources import with_resources
@@ -213,15 +213,17 @@ def read_run(
     rows_per_piece: int = ROWS_PER_PIECE,
     system: str | None = None,
     encoding: Encoding | None = None,
+    judged: bool = False,
 ) -> Iterator[RunPiece]:
     """The rows of a run, in file order, in pieces of about `rows_per_piece` rows; a table may hold several systems.
 
     `system` is the name of the run, if the user gives one; else that in the file, else that of the file, without
-    endings. `encoding` has the units of a table's times and scores. Problems are added to `problems`, and the rest is
-    read as far as possible: after a problem the pieces are not the run. Memory is bounded by the size of a piece.
+    endings. `encoding` has the units of a table's times and scores. Text of no known format is a TREC run if documents
+    are `judged`. Problems are added to `problems`, and the rest is read as far as possible: after a problem the pieces
+    are not the run. Memory is bounded by the size of a piece.
     """
     with noted(problems), opened_once(url) as url:
-        found = expect(url, *RUNS)
+        found = expect(url, *RUNS, otherwise=TREC if judged else None)
         read = found.read if isinstance(found, LineFormat) else _TABLES.get(found)
         if encoding and (read is None or (isinstance(found, LineFormat) and not found.encoded)):
             expected = "a table: only tables can have frames for times, negated scores or utterances"
@@ -257,7 +259,8 @@ class RunFile:
     """A file or folder with runs, or some of the lists, lines or files in one, a `span`: a source of rows. Picklable.
 
     `system` is the name of the run, if the user gives one; else it is in the file. `encoding` has the units of a
-    table's times and scores, `resources` are those of the file's only system.
+    table's times and scores, `resources` are those of the file's only system. Where documents are `judged`, text of no
+    known format is a TREC run.
     """
 
     file: str
@@ -265,6 +268,7 @@ class RunFile:
     encoding: Encoding | None = None
     span: Span | Files | None = None
     resources: Resources | None = None
+    judged: bool = False
     in_memory: ClassVar[bool] = False
 
     @property
@@ -277,7 +281,12 @@ class RunFile:
         """The rows, as from `read_run`; line numbers are those of the whole file."""
         if self.span is None:
             pieces = read_run(
-                self.file, problems, rows_per_piece=rows_per_piece, system=self.system, encoding=self.encoding
+                self.file,
+                problems,
+                rows_per_piece=rows_per_piece,
+                system=self.system,
+                encoding=self.encoding,
+                judged=self.judged,
             )
         else:
             pieces = read_span(self.file, self.span, problems, rows_per_piece, self.system)

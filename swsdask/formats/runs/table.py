@@ -245,11 +245,27 @@ def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[
 
 
 class Separated:
-    """Lines of delimited values; `columns` has the indices of the known ones."""
+    """Lines of delimited values; `columns` has the indices of the known ones.
 
-    def __init__(self, problems: Problems, delimiter: str, size: int, columns: Mapping[str, int]) -> None:
+    A line has `size` values, which `form` names in messages. It may have `more`, which are ignored, if no value is
+    quoted.
+    """
+
+    def __init__(
+        self,
+        problems: Problems,
+        delimiter: str,
+        size: int,
+        columns: Mapping[str, int],
+        *,
+        form: str = "",
+        more: bool = False,
+    ) -> None:
         self._problems = problems
         self._size = size
+        self._expected = counted(size, "values") + (form and f", {form}")
+        self._more = more
+        self._delimiter = delimiter
         self._columns = columns
         self._parsing = {"delimiter": delimiter, "quote_char": delimiter != " " and '"', "ignore_empty_lines": False}
         text = {name: pa.dictionary(pa.int32(), pa.string()) if name in IDS else pa.string() for name in columns}
@@ -269,10 +285,13 @@ class Separated:
 
     def _batch(self, block: Lines) -> Batch:
         unread: list[tuple[int, FormatError]] = []
+        longer = False
 
         def leave_out(row: pa_csv.InvalidRow) -> str:
+            nonlocal longer
+            longer = longer or row.actual_columns > self._size
             found = f"{row.actual_columns} in {shown(row.text)}"
-            fault = FormatError(counted(self._size, "values"), found, "Is a delimiter or a closing quote missing?")
+            fault = FormatError(self._expected, found, "Is a delimiter or a closing quote missing?")
             unread.append((block.first + row.number - 1, fault))
             return "skip"
 
@@ -283,12 +302,20 @@ class Separated:
         )
         parsing = pa_csv.ParseOptions(**self._parsing, invalid_row_handler=leave_out)
         table = pa_csv.read_csv(pa.BufferReader(block.data), reading, parsing, self._conversion)
+        if longer and self._more:
+            return self._batch(self._shortened(block))
         lines = np.arange(table.num_rows + len(unread)) + block.first
         lines = np.delete(lines, [line - block.first for line, _ in unread])
         columns = {
             name: column.combine_chunks() for name, column in zip(self._columns, table.itercolumns(), strict=True)
         }
         return _without_blank_lines(Batch(columns, lines, unread=tuple(unread)))
+
+    def _shortened(self, block: Lines) -> Lines:
+        """The lines without what follows their last value."""
+        delimiter = self._delimiter.encode()
+        values = (line.split(delimiter, self._size)[: self._size] for line in block.data.split(b"\n"))
+        return Lines(block.first, b"\n".join(map(delimiter.join, values)))
 
 
 def with_times(batch: Batch) -> Batch:
