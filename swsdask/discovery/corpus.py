@@ -1,8 +1,8 @@
 """The corpus, and the fragments of a system, under a definition: tables of files, checked, sorted and numbered.
 
-In every definition: the lines of an alignment may be in any order; phones of one file must not overlap, and every file
-that is named must have phones, except in a speaker map, which may list other files. Words may overlap. Times finer than
-a tick are rounded and counted.
+In every definition: the lines of an alignment may be in any order, and a repeated line counts once, with a note. Phones
+of one file must not overlap, and every file that is named must have phones, except in a speaker map, which may list
+other files. Words may overlap. Times finer than a tick are rounded and counted.
 
 - `document`: without a fold file the corpus is divided into `n_folds` parts of nearly equal duration
   (`discovery.placing.equal_parts`), of whole files, or, with `fold_by` "time", cut anywhere between phones
@@ -117,7 +117,7 @@ def build_corpus(
     problems = Problems(most_problems)
     notes = [*_rounded_notes(tables), *_exchanged_note(tables)]
     files, file = sorted_numbers(tables.phones["file"])
-    phones, line = _tokens(tables.phones, file, len(files))
+    phones, line = _tokens(tables.phones, file, len(files), tables.files.phones, notes)
     _check_apart(phones, line, files, tables.files.phones, problems)
     if definition == "tde2015":
         _check_touching(phones, line, files, tables.files.phones, problems)
@@ -170,15 +170,19 @@ def _words(
             table = table.filter(spoken)
     file = numbers_of(table["file"], files)
     note_unknown(table, file, tables.files.words, problems)
-    words, _ = _tokens(table, file, len(files))
+    words, _ = _tokens(table, file, len(files), tables.files.words, notes)
     return words
 
 
-def _tokens(table: pa.Table, file: I32, n_files: int) -> tuple[Tokens, I64]:
-    """The sorted rows of an alignment, and the line of each row in the file."""
+def _tokens(table: pa.Table, file: I32, n_files: int, url: str, notes: list[str]) -> tuple[Tokens, I64]:
+    """The sorted rows of an alignment without repeats, and the line of each row in the file."""
     labels, label = sorted_numbers(table["label"])
     start, end = table["start"].to_numpy(), table["end"].to_numpy()
     order = rows_in_order(file, start, end, label)
+    again = np.logical_and.reduce([np.diff(column[order]) == 0 for column in (file, start, end, label)])
+    if repeated := int(np.count_nonzero(again)):
+        notes.append(f"{url}: {counted(repeated, 'repeated lines')} counted once.")
+        order = order[np.append(True, ~again)]
     tokens = Tokens(file[order], start[order], end[order], label[order], labels, first_rows(file[order], n_files))
     return tokens, table["line"].to_numpy()[order]
 

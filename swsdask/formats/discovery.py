@@ -352,7 +352,9 @@ def roles(files: CorpusFiles) -> dict[str, Format]:
 def _check_alignment(file: str, problems: Problems) -> dict[str, int]:
     table = read_alignment(file, problems)
     counts = {"lines": len(table), "files": count_distinct(table, "file"), "labels": count_distinct(table, "label")}
-    return counts | _rounded(table)
+    once = table.group_by(["file", "start", "end", "label"]).aggregate([])
+    repeated = {"repeated lines": len(table) - len(once)} if len(once) < len(table) else {}
+    return counts | repeated | _rounded(table)
 
 
 def _check_classes(file: str, problems: Problems) -> dict[str, int]:

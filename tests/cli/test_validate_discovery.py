@@ -44,6 +44,12 @@ def test_every_file_says_what_it_is(swsdask: Call, folder: Path) -> None:
     assert sorted(of_folder.out.replace(f"{folder}/", "").splitlines()) == outcome.out.splitlines()
 
 
+def test_repeated_lines_are_counted(swsdask: Call, folder: Path) -> None:
+    (folder / "c.wrd").write_text("f1 0.0 0.3 abc\nf2 0.0 0.2 ab\nf1 0 0.30 abc\n")
+    found = "c.wrd: an alignment of phones or words: 3 lines, 2 files, 2 labels, 1 repeated line\n"
+    assert swsdask("validate", "c.wrd").out == found
+
+
 @pytest.mark.parametrize("name", ["c.phn", "c.cross", "c.split", "s.classes"])
 def test_content_tells_where_names_do_not(swsdask: Call, folder: Path, name: str) -> None:
     by_name = swsdask("validate", name).out.partition(": ")[2]

@@ -76,7 +76,7 @@ def test_what_is_wrong_with_a_corpus_in_every_definition(make: Make, definition:
     with pytest.raises(InputError) as caught:
         make(
             definition,
-            phones="f 0.1 0.2 a\nf 0.3 0.4 c\nf 0.19 0.25 b\nf 0.3 0.4 c\n",
+            phones="f 0.1 0.2 a\nf 0.3 0.4 c\nf 0.19 0.25 b\nf 0.3 0.4 d\n",
             words="f 0 1 x\nh 0 1 y\nf 0.5 2 z\nh 1 2 y\ni 0 1 y\n",
             split="f 0 1\nf 2 3\nf 0.5 2\nh 0 1\n",
         )
@@ -84,11 +84,25 @@ def test_what_is_wrong_with_a_corpus_in_every_definition(make: Make, definition:
         "phones:3: expected phones that do not overlap; "
         "found in 'f' b (line 3, 0.19 s to 0.25 s) after a (line 1, 0.1 s to 0.2 s)",
         "phones:4: expected phones that do not overlap; "
-        "found in 'f' c (line 4, 0.3 s to 0.4 s) after c (line 2, 0.3 s to 0.4 s)",
+        "found in 'f' d (line 4, 0.3 s to 0.4 s) after c (line 2, 0.3 s to 0.4 s)",
         "words:2: expected a file of the phone alignment; found 'h', in 2 lines",
         "words:5: expected a file of the phone alignment; found 'i', in 1 line",
         "split:4: expected a file of the phone alignment; found 'h', in 1 line",
         "split:3: expected stretches that do not overlap; found one that overlaps that of line 1",
+    ]
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_repeated_lines_count_once(make: Make, tmp_path: Path, definition: str) -> None:
+    """As in tdev2, whose intervals are sets, and in tde if a segment is repeated."""
+    once = make(definition)
+    again = make(definition, phones=PHONES + PHONES, words=f"{WORDS}g 1.00 1.1 see\ng 1.0 1.1 sea\n")
+    assert len(again.words) == len(once.words) + 1
+    for name in ("file", "start", "end", "label", "first"):
+        assert getattr(again.phones, name).tolist() == getattr(once.phones, name).tolist()
+    assert [note for note in again.notes if note not in once.notes] == [
+        f"{tmp_path}/phones: 4 repeated lines counted once.",
+        f"{tmp_path}/words: 1 repeated line counted once.",
     ]
 
 
