@@ -29,7 +29,7 @@ from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, 
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.model.errors import ArchiveError, choices
 from swsdask.model.layers import Layers
-from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, JUDGMENTS, QUERIES, SEGMENTS, WORDS
+from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, JUDGMENTS, OCCURRENCES, QUERIES, SEGMENTS, WORDS
 
 EVALUATION: ArchiveKind[EvaluationManifest, StoredRun] = ArchiveKind(
     manifest=EvaluationManifest,
@@ -148,8 +148,12 @@ class StoredArchive:
 
     @cached_property
     def stored_occurrences(self) -> pa.Table:
-        """The occurrences of the queries by the rule of the settings that the archive was made with."""
-        table, file = self._table("occurrences", FOUND_OCCURRENCES)
+        """The occurrences of the queries by the rule of the settings that the archive was made with.
+
+        0.1.0 first wrote them without their speakers, and without a finder, so that scoring finds them again.
+        """
+        schemas = (FOUND_OCCURRENCES,) if self.manifest.finder else (FOUND_OCCURRENCES, OCCURRENCES)
+        table, file = self._table("occurrences", *schemas)
         check_range(self.storage, file, table, "query", self.queries.num_rows)
         check_spans(self.storage, file, table, ("start", "end"))
         return table
@@ -187,9 +191,9 @@ class StoredArchive:
         file = self.manifest.tables[name]
         return file if self.verify else file.unverified
 
-    def _table(self, name: str, schema: pa.Schema) -> tuple[pa.Table, StoredFile]:
+    def _table(self, name: str, *schemas: pa.Schema) -> tuple[pa.Table, StoredFile]:
         file = self._file(name)
-        return read_table(self.storage, file, schema), file
+        return read_table(self.storage, file, *schemas), file
 
 
 def open_archive(url: str, version: int | None = None, *, verify: bool = True) -> StoredArchive:

@@ -197,7 +197,7 @@ def read_table(storage: Storage, stored: StoredFile, *schemas: pa.Schema) -> pa.
     """
     content = read_file(storage, stored)
     try:
-        table = read_parquet(content)
+        table = read_parquet(_with_plain_lists(content))
         table.validate(full=True)
         faults = [_table_fault(table, schema) for schema in schemas]
     except Exception as error:  # Damaged bytes can make a reader raise anything.
@@ -205,6 +205,22 @@ def read_table(storage: Storage, stored: StoredFile, *schemas: pa.Schema) -> pa.
     if None not in faults:
         raise damaged(storage, stored.file, f"one with {faults[0]}")
     return table
+
+
+_ARROW_SCHEMA, _NO_SCHEMA = b"ARROW:schema", b"-----:schema"
+
+
+def _with_plain_lists(content: bytes) -> bytes:
+    """A Parquet file whose lists of fixed size, if it has any, are read as the plain lists that Parquet stores.
+
+    0.1.0 first wrote the ranges of scores in such lists. pyarrow before 26 cannot read nulls of lists of fixed size;
+    only the schema of Arrow in the footer gives the size, and readers ignore an entry under another key.
+    """
+    if not any(map(pa.types.is_fixed_size_list, pq.read_schema(pa.BufferReader(content)).types)):
+        return content
+    end = len(content) - 8
+    begin = end - int.from_bytes(content[end : end + 4], "little")
+    return content[:begin] + content[begin:].replace(_ARROW_SCHEMA, _NO_SCHEMA)
 
 
 def _table_fault(table: pa.Table, schema: pa.Schema) -> str | None:
@@ -304,7 +320,8 @@ def _schema(*fragment: tuple[str, pa.DataType]) -> pa.Schema:
 RUNS = _schema(("size", pa.int64()), ("hash", pa.string()), ("parts", pa.binary()))
 """One row per run, sorted by system. A fragment's `groups` are the rows of each of its row groups, `parts` the hashes
 of its parts; `size`, `hash` and `parts` are null where an earlier release wrote it. `resources` is the JSON of
-`model.resources`, null where none are reported. No list is of fixed size: pyarrow before 26 cannot read its nulls."""
+`model.resources`, null where none are reported. No list is of fixed size: pyarrow before 26 cannot read its nulls
+(`_with_plain_lists`)."""
 
 EARLIER_RUNS = _schema()
 """The table as releases wrote it whose files have no hashes."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,22 @@ import pytest
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference_tables import table_hash
-from swsdask.archive.stored_tables import RUNS
+from swsdask.archive.storage import Storage
+from swsdask.archive.stored_tables import (
+    RUNS,
+    Fragment,
+    StoredFile,
+    StoredRun,
+    read_runs_table,
+    read_table,
+    write_runs_table,
+    write_table,
+)
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.results import note_lines
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.trials import ScoreRange
 from tests.archives import Pieces, Row, as_rows, excerpt, piece, queries, source, tables, words
 
 TABLES = tables(
@@ -252,3 +265,20 @@ class TestPolicy:
 def test_every_pyarrow_reads_the_table_of_runs() -> None:
     """Below 26 pyarrow does not read a null in a column of lists of fixed size."""
     assert not any(pa.types.is_fixed_size_list(field.type) for field in RUNS)
+
+
+@pytest.mark.parametrize("declared", [None, (-2.0, 3.0)])
+def test_ranges_of_scores_in_lists_of_fixed_size_are_read(tmp_path: Path, declared: tuple[float, float] | None) -> None:
+    """As 0.1.0 first wrote them, beside a system whose name is the key that is put out of use."""
+    (run,) = memory(source(ROWS)).runs
+    scores = ScoreRange(declared, run.scores.run)
+    runs = [
+        StoredRun(replace(run, system=name, scores=scores), (Fragment(StoredFile("rows.parquet"), (5,)),))
+        for name in ("ARROW:schema", "b")
+    ]
+    storage = Storage(str(tmp_path))
+    rows = read_table(storage, write_runs_table(storage, "now.parquet", runs), RUNS).to_pylist()
+    pair = pa.list_(pa.float64(), 2)
+    then = pa.schema([field.with_type(pair) if "scores" in field.name else field for field in RUNS])
+    written = write_table(storage, "then.parquet", pa.Table.from_pylist(rows, then))
+    assert list(read_runs_table(storage, written).values()) == runs

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import swsdask as sws
@@ -57,3 +58,27 @@ def test_the_archives_of_these_versions_give_the_same_numbers(tmp_path: Path) ->
     now = numbers_of(tmp_path / "now")
     for name in KEPT:
         assert now | {"written by": None} == numbers_of(ARCHIVES / name) | {"written by": None}
+
+
+def test_files_without_hashes_get_them(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(ARCHIVES / "first", tmp_path / "first"))
+    for kind in ("detections", "discovery"):
+        found = sws.verify(folder / kind, adopt=True)
+        assert (found.damaged, found.without_hash > 0, found.adopted) == ({}, True, 2)
+        assert sws.verify(folder / kind).without_hash == 0
+    assert evaluation_numbers(folder) == numbers_of(folder)["detections"]
+    assert discovery_numbers(folder) == numbers_of(folder)["discovery"]
+
+
+def test_occurrences_without_speakers_are_found_again(tmp_path: Path) -> None:
+    """The archives of the first day of 0.1.0 have them, and no finder."""
+    folder = Path(shutil.copytree(ARCHIVES / "first", tmp_path / "first"))
+    (table,) = (folder / "detections" / "tables").glob("occurrences-*")
+    occurrences = pq.ParquetFile(table).read()
+    pq.write_table(occurrences.drop_columns("speaker").slice(1), table)
+    manifest = folder / "detections" / "manifest-00000001.json"
+    said = json.loads(manifest.read_text())
+    assert said.pop("finder")
+    manifest.write_text(json.dumps(said))
+    assert sws.verify(folder / "detections").damaged == {}
+    assert evaluation_numbers(folder) == numbers_of(folder)["detections"]
