@@ -9,9 +9,11 @@ Over years an archive gets many versions. This module lists their changes and re
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -109,25 +111,50 @@ AnyKind = ArchiveKind[Any, Any]
 
 def archive_kind(storage: Storage) -> AnyKind:
     """Return the kind of archive. Raises `ArchiveError` if there is none."""
-    kind = kind_of(storage)
-    if kind is None:
-        raise ArchiveError(f"{storage.url}: expected an archive; found none.")
-    return DISCOVERY if kind is DISCOVERY.manifest else EVALUATION
+    while there := versions(storage):
+        with unless_removed(storage, there[-1]):
+            return DISCOVERY if kind_of(storage, there[-1]) is DISCOVERY.manifest else EVALUATION
+    raise ArchiveError(f"{storage.url}: expected an archive; found none.")
+
+
+def removed_meanwhile(storage: Storage, known: Iterable[int]) -> list[int]:
+    """Those of some versions that another process removed, which never is the newest: a missing newest one was lost."""
+    there = set(versions(storage))
+    return [version for version in known if version not in there and version < max(there, default=0)]
+
+
+@contextmanager
+def unless_removed(storage: Storage, version: int) -> Iterator[None]:
+    """End the context without an error if reading a version fails because another process removed it meanwhile."""
+    try:
+        yield
+    except (ArchiveError, OSError):
+        if not removed_meanwhile(storage, [version]):
+            raise
 
 
 def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[StoredFile]:
     """Every file that a version names, once per version, without the versions in `without`.
 
+    Versions that other processes remove meanwhile name nothing. As a newer version may name the same files, versions
+    that were committed meanwhile are read too.
+
     Raises `ArchiveError` for any version that cannot be read, including those in `without`.
     """
     kind = archive_kind(storage)
-    for version in versions(storage):
-        manifest = read_version(storage, version, kind.manifest)
-        if version in without:
-            continue
-        yield from manifest.files
-        for entry in kind.entries(storage, manifest).values():
-            yield from kind.files(entry)
+    seen: set[int] = set()
+    while new := [version for version in versions(storage) if version not in seen]:
+        seen.update(new)
+        for version in new:
+            with unless_removed(storage, version):
+                manifest = read_version(storage, version, kind.manifest)
+                if version not in without:
+                    yield from (*manifest.files, *_files_of_entries(storage, kind, manifest))
+
+
+def _files_of_entries(storage: Storage, kind: AnyKind, manifest: Manifest) -> Iterator[StoredFile]:
+    for entry in kind.entries(storage, manifest).values():
+        yield from kind.files(entry)
 
 
 @dataclass(frozen=True)
@@ -199,9 +226,9 @@ def expire(
         raise SettingsError(f"keep={keep}: expected at least 1, for the newest version stays.")
     storage = Storage(url)
     before = time.time() - (older_than_s or 0)
-    committed = storage.modified()
     old = versions(storage)[: -(keep or 1)]
-    expired = tuple(number for number in old if committed[manifest_name(number)] <= before)
+    committed = storage.modified()  # without a version that another process has just removed
+    expired = tuple(number for number in old if committed.get(manifest_name(number), math.inf) <= before)
     files = vacuum(url, dry_run=True, without=expired)
     if not dry_run:
         for number in expired:
@@ -211,15 +238,20 @@ def expire(
 
 
 def list_versions(url: str) -> Iterator[Version]:
-    """Every version of an archive, ascending. Raises `ArchiveError` for one that cannot be read."""
+    """Every version of an archive, ascending, without those that another process removes meanwhile.
+
+    Raises `ArchiveError` for a version that cannot be read.
+    """
     storage = Storage(url)
     kind = archive_kind(storage)
+    numbers = versions(storage)
     committed = storage.modified()
     before = _State({}, None)
-    for number in versions(storage):
-        now = _State.of(storage, kind, read_version(storage, number, kind.manifest))
-        yield Version(number, committed[manifest_name(number)], tuple(now.contents), _difference(before, now))
-        before = now
+    for number in numbers:
+        with unless_removed(storage, number):
+            now = _State.of(storage, kind, read_version(storage, number, kind.manifest))
+            yield Version(number, committed[manifest_name(number)], tuple(now.contents), _difference(before, now))
+            before = now
 
 
 def difference(url: str, one: int, other: int) -> VersionDifference:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from swsdask.archive.cells import StoredCell, hash_parts
 from swsdask.archive.change import Change, leased, merged_entries
-from swsdask.archive.cleaning import AnyKind
+from swsdask.archive.cleaning import AnyKind, removed_meanwhile
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
 from swsdask.archive.kept import kept_fault, kept_files
 from swsdask.archive.reference_tables import ReferenceTables
@@ -75,6 +74,9 @@ def verify(
 ) -> Verified:
     """Verify all files of all versions of an archive, its cache files, and its nights.
 
+    Other processes may commit and remove versions meanwhile. A removed version is left out, with the files that no
+    other version names.
+
     Parameters
     ----------
     url : str
@@ -103,14 +105,14 @@ def verify(
     copy = None if repair is None else Storage(repair)
     run = _Verification(storage, copy, executor or SerialExecutor(), progress)
     kind = run.kind()
-    manifests = run.manifests(kind)
-    run.check(file for manifest in manifests for file in manifest.files)
-    named = [[*manifest.files, *_entry_files(storage, kind, manifest, run)] for manifest in manifests]
-    run.check(chain.from_iterable(named))
-    if named:
-        run.without_hash &= {each.file for each in named[-1]}
-    if run.without_hash and not run.damaged and manifests:
-        run.read_contents(_opened(storage, kind, manifests[-1]))
+    while run.check_versions(kind):
+        pass
+    if run.manifests:
+        newest = max(run.manifests)
+        run.without_hash &= run.named[newest]
+        if run.without_hash and not run.damaged:
+            run.read_contents(_opened(storage, kind, run.manifests[newest]))
+            run.leave_out_removed()
     adopted = None
     if adopt and run.without_hash and not run.damaged:
         adopted = _adopt(storage, kind)
@@ -127,6 +129,10 @@ class _Verification:
     copy: Storage | None
     executor: Executor
     progress: Callable[[str], None] | None
+    named: dict[int, set[str]] = field(default_factory=dict)
+    """The files of each version that was verified: its manifest and, if that can be read, the files that it names."""
+    manifests: dict[int, Manifest] = field(default_factory=dict)
+    """The manifests that can be read."""
     seen: set[str] = field(default_factory=set)
     without_hash: set[str] = field(default_factory=set)
     damaged: dict[str, str] = field(default_factory=dict)
@@ -144,23 +150,66 @@ class _Verification:
                     error = damaged if isinstance(damaged, ArchiveError) else error
                 else:
                     return DISCOVERY if found is DISCOVERY.manifest else EVALUATION
+        if versions(self.storage) != there:
+            return self.kind()
         raise error
 
-    def manifests(self, kind: AnyKind) -> list[Manifest]:
-        """The manifests that can be read, ascending, repaired where possible."""
+    def check_versions(self, kind: AnyKind) -> bool:
+        """Verify the versions that were not verified yet. Return whether versions must be looked for again."""
+        new = self._manifests(kind)
+        self.check(file for manifest in new for file in manifest.files)
+        files: list[StoredFile] = []
+        for manifest in new:
+            of_entries = list(_entry_files(self.storage, kind, manifest, self))
+            self.named[manifest.version] |= {each.file for each in of_entries}
+            files += of_entries
+        self.check(files)
+        return self.leave_out_removed()
+
+    def leave_out_removed(self) -> bool:
+        """Forget the versions that were removed meanwhile, and the files that no other version names.
+
+        Returns whether versions must be looked for again: a version that was committed meanwhile may name a file whose
+        fault is forgotten, and if no version is left, nothing is verified.
+        """
+        removed, gone = self._removed()
+        faults = gone & self.damaged.keys()
+        for version in removed:
+            del self.named[version]
+            self.manifests.pop(version, None)
+        self.seen -= gone
+        self.without_hash -= gone
+        for name in faults:
+            del self.damaged[name]
+        return bool(faults) or (bool(removed) and not self.named)
+
+    def _removed(self) -> tuple[list[int], set[str]]:
+        """The versions that were removed meanwhile, and the files that no other version names."""
+        removed = removed_meanwhile(self.storage, self.named)
+        others = (files for version, files in self.named.items() if version not in removed)
+        return removed, set[str]().union(*map(self.named.__getitem__, removed)).difference(*others)
+
+    def _manifests(self, kind: AnyKind) -> list[Manifest]:
+        """The manifests that were not read yet and can be read, ascending, repaired where possible."""
         found: list[Manifest] = []
         numbers = versions(self.storage)
         if (of_night := version_of_last_night(self.storage)) > max(numbers, default=0):
             numbers = [*numbers, of_night]
-        for version in numbers:
+        for version in (number for number in numbers if number not in self.named):
             name = manifest_name(version)
-            self.seen.add(name)
             try:
-                found.append(read_version(self.storage, version, kind.manifest))
+                manifest = read_version(self.storage, version, kind.manifest)
             except ArchiveError as error:
+                self.named[version] = {name}
+                self.seen.add(name)
                 self.damaged[name] = str(error)
-                if self._repaired_manifest(version, kind):
-                    found.append(read_version(self.storage, version, kind.manifest))
+                if removed_meanwhile(self.storage, [version]) or not self._repaired_manifest(version, kind):
+                    continue
+                manifest = read_version(self.storage, version, kind.manifest)
+            self.named[version] = {name, *(each.file for each in manifest.files)}
+            self.seen.add(name)
+            self.manifests[version] = manifest
+            found.append(manifest)
         return found
 
     def check(self, files: Iterable[StoredFile]) -> None:
@@ -179,6 +228,10 @@ class _Verification:
         for stored, fault in zip(every, faults, strict=True):
             if fault is not None:
                 self.damaged[stored.file] = fault
+        faulty = [stored for stored in every if stored.file in self.damaged]
+        _, gone = self._removed() if faulty else ([], set[str]())
+        for stored in faulty:
+            if stored.file not in gone:
                 self._repair(stored)
 
     def check_each(self, names: Sequence[str], fault_of: Callable[[str, Storage], str | None]) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import swsdask as sws
-from swsdask.archive import change
+from swsdask.archive import change, cleaning, verify
 from swsdask.archive.change import GROWTH
-from swsdask.archive.cleaning import Version, difference, expire, list_versions, vacuum
+from swsdask.archive.cleaning import Version, difference, expire, list_versions, named_files, vacuum
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.archive.versions import manifest_name, versions
@@ -154,3 +157,76 @@ def test_the_command_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert left(url) == [1, 2, 3, 4, 5]
     assert printed("expire", url, "--keep", "2", "--older-than", "15")[-1].endswith("removed")
     assert left(url) == [4, 5]
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, happens: Callable[[], object]) -> None:
+    """Let something happen once, before the first call of a function."""
+    original, first = getattr(owner, name), iter([happens])
+
+    def called(*args: Any, **named: Any) -> Any:
+        for each in first:
+            each()
+        return original(*args, **named)
+
+    monkeypatch.setattr(owner, name, called)
+
+
+@pytest.mark.parametrize(("owner", "name"), [(cleaning, "read_version"), (Storage, "modified")])
+def test_versions_that_appear_while_they_are_listed_are_no_fault(
+    url: str, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
+    meanwhile(monkeypatch, owner, name, lambda: write(url, source(rows(10)), replace=True))
+    assert [each.number for each in list_versions(url)] == [1, 2, 3, 4, 5]
+    meanwhile(monkeypatch, owner, name, lambda: write(url, source(rows(12)), replace=True))
+    assert expire(url, keep=1, older_than_s=5 * DAY_S).versions == (1, 2, 3, 4)
+    assert left(url) == [5, 6, 7]
+
+
+@pytest.mark.parametrize("name", ["kind_of", "read_version"])
+def test_versions_that_disappear_while_they_are_listed_are_left_out(
+    url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    meanwhile(monkeypatch, cleaning, name, lambda: expire(url, keep=2))
+    assert [each.number for each in list_versions(url)] == [4, 5]
+
+
+def replaced(url: str) -> None:
+    """Another process commits a version, and removes all others."""
+    write(url, source(rows(10)), replace=True)
+    expire(url, keep=1)
+
+
+@pytest.mark.parametrize("name", ["kind_of", "read_version"])
+def test_vacuum_keeps_the_files_of_a_version_that_replaces_all_others_meanwhile(
+    url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    expire(url, keep=1)
+    meanwhile(monkeypatch, cleaning, name, lambda: replaced(url))
+    removed = vacuum(url)
+    assert left(url) == [6]
+    assert {file.file for file in named_files(Storage(url))}.isdisjoint(removed)
+    assert sws.verify(url).damaged == {}
+
+
+@pytest.mark.parametrize("name", ["kind_of", "read_version", "merged_entries", "_fault"])
+def test_versions_that_disappear_while_they_are_verified_are_left_out(
+    url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    copy = shutil.copytree(url, f"{url}.copy")
+    with monkeypatch.context() as patched:
+        meanwhile(patched, verify, name, lambda: replaced(url))
+        found = sws.verify(url, repair=copy)
+    assert (found.damaged, found.repaired) == ({}, ())
+    assert left(url) == [6]
+    assert sws.verify(url).files in (
+        found.files,
+        found.files + 2,
+    )  # the new manifest, and its part of the table of runs
+
+
+def test_damage_is_found_in_files_that_a_newer_version_names_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expire(url, keep=1)
+    segments = open_archive(url).manifest.tables["segments"].file
+    (Path(url) / segments).write_bytes(b"PAR1")
+    meanwhile(monkeypatch, verify, "_fault", lambda: replaced(url))
+    assert list(sws.verify(url).damaged) == [segments]
