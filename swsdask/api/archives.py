@@ -243,6 +243,8 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
 
     Raises
     ------
+    SettingsError
+        `older_than_s` is NaN.
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
 
@@ -281,7 +283,7 @@ def expire(
     Raises
     ------
     SettingsError
-        Neither `keep` nor `older_than_s` is given.
+        Neither `keep` nor `older_than_s` is given, or `older_than_s` is NaN.
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
 

@@ -75,12 +75,14 @@ def vacuum(
 
     Raises
     ------
+    SettingsError
+        If `older_than_s` is NaN.
     ArchiveError
         If there is no archive, or one of its versions cannot be read. Its files are then unknown, and nothing is
         removed.
     """
+    before = _ago(older_than_s)
     storage = Storage(url)
-    before = time.time() - older_than_s
     if (last := version_of_last_night(storage)) > max(versions(storage), default=0):
         raise ArchiveError(
             f"{storage.url}/{manifest_name(last)}: expected the version that the last night was scored from; found "
@@ -105,6 +107,13 @@ def vacuum(
     return left
 
 
+def _ago(seconds: float) -> float:
+    """The time some seconds ago. Raises `SettingsError` for NaN: compared with it, every writer counts as stopped."""
+    if math.isnan(seconds):
+        raise SettingsError(f"older_than_s={seconds}: expected a number of seconds.")
+    return time.time() - seconds
+
+
 AnyKind = ArchiveKind[Any, Any]
 """The kind of an archive that may be of either kind."""
 
@@ -118,7 +127,7 @@ def archive_kind(storage: Storage) -> AnyKind:
 
 
 def removed_meanwhile(storage: Storage, known: Iterable[int]) -> list[int]:
-    """Those of some versions that another process removed, which never is the newest: a missing newest one was lost."""
+    """The known versions that another process removed. It never removes the newest: a missing newest one was lost."""
     there = set(versions(storage))
     return [version for version in known if version not in there and version < max(there, default=0)]
 
@@ -216,7 +225,7 @@ def expire(
     Raises
     ------
     SettingsError
-        If neither `keep` nor `older_than_s` is given.
+        If neither `keep` nor `older_than_s` is given, or `older_than_s` is NaN.
     ArchiveError
         If there is no archive, or one of its versions cannot be read. Then nothing is removed.
     """
@@ -224,8 +233,8 @@ def expire(
         raise SettingsError("Give how many versions stay (--keep), up to which age they stay (--older-than), or both.")
     if keep is not None and keep < 1:
         raise SettingsError(f"keep={keep}: expected at least 1, for the newest version stays.")
+    before = _ago(older_than_s or 0.0)
     storage = Storage(url)
-    before = time.time() - (older_than_s or 0)
     old = versions(storage)[: -(keep or 1)]
     committed = storage.modified()  # without a version that another process has just removed
     expired = tuple(number for number in old if committed.get(manifest_name(number), math.inf) <= before)

@@ -10,6 +10,7 @@ import click
 from swsdask.cli.options import (
     EncodingOptions,
     EngineOptions,
+    FiniteRange,
     ReferenceOptions,
     SettingsOptions,
     encoding_options,
@@ -151,7 +152,7 @@ def verify(
 @click.option(
     "--older-than",
     metavar="HOURS",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     default=24,
     show_default=True,
     help="Time without a sign of life after which a writer counts as stopped.",
@@ -177,7 +178,7 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
 @click.option(
     "--older-than",
     metavar="DAYS",
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     help="Remove only versions that are older.",
 )
 @click.option("--dry-run", is_flag=True, help="List the versions and files; remove nothing.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
@@ -45,6 +46,17 @@ def writable_directory(ctx: click.Context, param: click.Parameter, value: str) -
         raise click.BadParameter(f"{value} is a URL; give a local directory.", ctx, param)
     writable_place(ctx, param, value)
     return Path(value)
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without NaN and infinities. NaN is in every range of click, as no comparison with it holds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Ends the command with exit code 2 for one that is not in the range."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 def storage_option() -> click.Option:

@@ -12,6 +12,7 @@ from swsdask.cli.options import (
     CSV,
     EncodingOptions,
     EngineOptions,
+    FiniteRange,
     ReferenceOptions,
     SettingsOptions,
     encoding_options,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @click.option("--replicates", type=click.IntRange(1), help="Number of replicates (10000; with documents 1000).")
 @click.option(
     "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FiniteRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     help="The confidence level of intervals.",
 )

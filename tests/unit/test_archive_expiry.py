@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
@@ -157,6 +158,13 @@ def test_the_command_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert left(url) == [1, 2, 3, 4, 5]
     assert printed("expire", url, "--keep", "2", "--older-than", "15")[-1].endswith("removed")
     assert left(url) == [4, 5]
+
+
+def test_an_age_that_is_no_number_is_refused(url: str) -> None:
+    for clean in (sws.vacuum, sws.expire):
+        with pytest.raises(SettingsError, match="older_than_s=nan: expected a number of seconds"):
+            clean(url, older_than_s=math.nan)
+    assert left(url) == [1, 2, 3, 4, 5]
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, happens: Callable[[], object]) -> None:
