@@ -25,7 +25,7 @@ from swsdask.model.limits import check_addresses, shortage
 from swsdask.needless import leave_out
 
 COMMANDS = {
-    "demo": ("simulate", "Make a synthetic evaluation, score it, write a report."),
+    "demo": ("demo", "Make a synthetic evaluation, score it, write a report."),
     "score": ("score", "Score runs against a reference, or an archive's own runs."),
     "discover": ("score", "Score term discovery: classes of fragments."),
     "ingest": ("archives", "Write a reference and runs into an archive."),

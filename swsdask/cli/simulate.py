@@ -1,17 +1,17 @@
-"""`swsdask simulate`, and the commands to run after the installation, `demo` and `warm-up`."""
+"""`swsdask simulate`, and `warm-up`, the command to run after the installation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING
 
 import click
 
 from swsdask.cli.options import (
     EngineOptions,
+    FiniteRange,
     engine_options,
     format_option,
     print_written,
@@ -33,10 +33,10 @@ def simulate() -> None:
 @click.option("--replicates", type=click.IntRange(1, 100_000), default=60, help="Number of replicates (60).")
 @click.option("--points", type=click.IntRange(15, 100_000), default=600, help="M, the points of a topic (600).")
 @click.option("--systems", type=click.IntRange(2, 10_000), default=100, help="Number of systems that are ranked (100).")
-@click.option("--p", type=click.FloatRange(0, 1), default=0.5, help="Probability that a point is near an onset (.5).")
+@click.option("--p", type=FiniteRange(0, 1), default=0.5, help="Probability that a point is near an onset (.5).")
 @click.option(
     "--sigma",
-    type=click.FloatRange(0, 1000, min_open=True),
+    type=FiniteRange(0, 1000, min_open=True),
     default=3.0,
     help="Standard deviation of its distance, in points (3).",
 )
@@ -89,19 +89,22 @@ def discovery(out: Path, seed: int, phones: int) -> None:
     OUT gets sim.phn, sim.wrd, sim.split, sim.speakers and SYSTEM.classes. `swsdask discover` scores them.
     """
     from swsdask.model.errors import counted
+    from swsdask.places.writing import together
     from swsdask.simulate.discovery import DISCOVERERS, simulate_classes, simulate_corpus, write_classes, write_corpus
 
     corpus = simulate_corpus(seed, n_phones=phones)
-    write_corpus(corpus, out)
-    click.echo(f"{out}: {counted(len(corpus.phones), 'phones')}, {counted(len(corpus.words), 'words')}")
-    for number, system in enumerate(DISCOVERERS):
-        found = simulate_classes(corpus, system, number)
-        if not found.classes:
-            where = f"in {counted(len(corpus.phones), 'phones')}"
-            raise click.UsageError(f"The system {system.name} finds nothing {where}: simulate more --phones.")
-        write_classes(found, out)
-        sizes = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
-        click.echo(f"  {system.name}.classes: {sizes}")
+    lines = [f"{out}: {counted(len(corpus.phones), 'phones')}, {counted(len(corpus.words), 'words')}"]
+    with together(out) as written:
+        write_corpus(corpus, written)
+        for number, system in enumerate(DISCOVERERS):
+            found = simulate_classes(corpus, system, number)
+            if not found.classes:
+                where = f"in {counted(len(corpus.phones), 'phones')}"
+                raise click.UsageError(f"The system {system.name} finds nothing {where}: simulate more --phones.")
+            write_classes(found, written)
+            sizes = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
+            lines.append(f"  {system.name}.classes: {sizes}")
+    click.echo("\n".join(lines))
 
 
 @simulate.command("compare", short_help="Check the coverage of intervals and the error rate of tests.")
@@ -163,72 +166,6 @@ def _workers(
     with progress(things) as shown, open_executor(settings.engine, n * rows_each, shown) as workers:
         shown.begin("simulating", n)
         yield workers, lambda _: shown.advance(1)
-
-
-@click.command("demo")
-@click.option(
-    "--out",
-    metavar="DIRECTORY",
-    callback=writable_directory,
-    default="demo",
-    help="The directory to write into (demo).",
-)
-@click.option("--seed", type=int, default=2013, help="The seed of the random evaluation (2013).")
-@click.option("--hours", type=click.FloatRange(0.1), default=20.0, help="Hours of speech (20).")
-@click.option("--queries", "n_queries", type=click.IntRange(1), default=500, help="Number of queries (500).")
-@click.option("--nightly", is_flag=True, help="Run three nights instead of scoring once: OUT/nightly.toml, OUT/board.")
-def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> None:
-    """Simulate an evaluation of the size of SWS 2013, and score it from official files.
-
-    OUT/files gets the ECF, RTTM, query list and runs, OUT/archive the tables, OUT/results the numbers and report.html.
-    An earlier demo in OUT is replaced.
-    """
-    if nightly:
-        _nights(out, seed, hours, n_queries)
-        return
-    import swsdask as sws
-    from swsdask.archive.store import is_archive
-    from swsdask.cli.progress import progress
-    from swsdask.render.terminal import print_leaderboard
-    from swsdask.simulate.evaluation import simulate, write
-
-    files, archive, results = out / "files", out / "archive", out / "results"
-    if is_archive(str(archive)):
-        rmtree(archive)
-    with progress() as shown:
-        shown.begin("simulating", 0)
-        write(simulate(seed, hours=hours, n_queries=n_queries), files)
-        shown.begin("ingesting", 0)
-        sws.ingest(archive, files, runs=str(files / "runs"), preset="sws2013", replace_runs=True)
-        result = sws.score(archive, progress=shown)
-    sws.write(result, results)
-    print_leaderboard(result)
-    click.echo(f"\nThe same by hand:\n  swsdask score {files} {files / 'runs'} --preset sws2013 --out {results}")
-    click.echo(f"\nReport: {results / 'report.html'}")
-
-
-def _nights(out: Path, seed: int, hours: float, n_queries: int) -> None:
-    """Simulate three nights."""
-    from datetime import date, timedelta
-
-    from swsdask.nightly.settings import load_nightly
-    from swsdask.nightly.steps import run_night
-    from swsdask.render.nightly import night_lines
-    from swsdask.simulate.evaluation import NIGHTLY_SETTINGS, nights, simulate, write
-
-    for folder in ("archive", "inbox", "board"):
-        rmtree(out / folder, ignore_errors=True)
-    files, settings = out / "files", out / "nightly.toml"
-    write(simulate(seed, hours=hours, n_queries=n_queries), files)
-    settings.write_text(NIGHTLY_SETTINGS, encoding="utf-8")
-    (job,) = load_nightly(settings).evaluation
-    for number, (heading, happen) in enumerate(nights(files / "runs", out / "inbox")):
-        happen()
-        record = run_night(job, date(2013, 10, 18) + timedelta(days=number)).record
-        if record is not None:
-            click.echo(f"\n{heading}:")
-            click.echo("\n".join(night_lines(job.name, str(out / "board"), record)))
-    click.echo(f"\nThe next night, by hand:\n  swsdask nightly {settings}\n  swsdask history {out / 'archive'}")
 
 
 @click.command("warm-up")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -303,7 +304,95 @@ def test_the_demo_replaces_an_earlier_one(swsdask: Call, tmp_path: Path) -> None
     for seed in ("1", "2"):
         outcome = swsdask("demo", "--hours", "0.1", "--queries", "3", "--out", tmp_path / "demo", "--seed", seed)
         assert outcome.code == 0, outcome.err
-    assert swsdask("demo", "--hours", "0", "--out", tmp_path / "demo").code == 2
+
+
+SMALL = ("demo", "--hours", "0.1", "--queries", "3", "--out")
+
+
+def contents(folder: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("option", ["--hours=0", "--hours=nan", "--hours=inf", "--hours=1e300", "--seed=-1"])
+def test_the_demo_checks_its_options_before_it_removes_anything(swsdask: Call, tmp_path: Path, option: str) -> None:
+    assert swsdask(*SMALL, tmp_path).code == 0
+    before = contents(tmp_path)
+    outcome = swsdask("demo", option, "--out", tmp_path)
+    assert outcome.code == 2, outcome.err
+    assert option.partition("=")[0] in outcome.err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["archive/x", "inbox/notes.txt", "board/mine.txt", "nightly.toml", "demo.txt"])
+def test_the_demo_leaves_a_folder_that_no_demo_made(swsdask: Call, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    before = contents(tmp_path)
+    outcome = swsdask(*SMALL, tmp_path, "--nightly")
+    assert outcome.code == 2
+    assert f"{tmp_path / name.partition('/')[0]}: expected nothing, or what an earlier demo made" in outcome.err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["archive/x", "inbox/notes.txt", "inbox/mine/run.kwslist.xml", "board/mine.txt"])
+def test_the_demo_leaves_what_was_added_to_an_earlier_one(swsdask: Call, tmp_path: Path, name: str) -> None:
+    assert swsdask(*SMALL, tmp_path, "--nightly").code == 0
+    assert swsdask(*SMALL, tmp_path, "--nightly").code == 0
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    before = contents(tmp_path)
+    outcome = swsdask(*SMALL, tmp_path, "--nightly")
+    assert outcome.code == 2
+    assert f"{tmp_path / name}: expected only what an earlier demo made" in outcome.err
+    assert contents(tmp_path) == before
+
+
+def test_the_demo_leaves_an_archive_with_runs_of_others(swsdask: Call, tmp_path: Path) -> None:
+    assert swsdask(*SMALL, tmp_path).code == 0
+    mine = f"mine={tmp_path / 'files' / 'runs' / 'weak.kwslist.xml'}"
+    assert swsdask("ingest", tmp_path / "archive", "--run", mine).code == 0
+    outcome = swsdask(*SMALL, tmp_path)
+    assert outcome.code == 2
+    assert f"{tmp_path / 'archive'}, run 'mine': expected only what an earlier demo made" in outcome.err
+    assert swsdask("show", tmp_path / "archive").out.count("mine")
+
+
+def test_the_command_that_the_demo_prints_is_quoted(swsdask: Call, tmp_path: Path) -> None:
+    folder = tmp_path / "b c" / "ä ö"
+    printed = swsdask(*SMALL, folder).out
+    (by_hand,) = (line for line in printed.splitlines() if line.startswith("  swsdask score"))
+    assert shlex.split(by_hand)[2:4] == [str(folder / "files"), str(folder / "files" / "runs")]
+    assert f"swsdask nightly '{folder / 'nightly.toml'}'" in swsdask(*SMALL, folder, "--nightly").out
+
+
+def test_a_corpus_is_written_whole_or_not_at_all(swsdask: Call, tmp_path: Path) -> None:
+    outcome = swsdask("simulate", "discovery", "--phones", "1", "--out", tmp_path)
+    assert outcome.code == 2
+    assert "simulate more --phones" in outcome.err
+    assert contents(tmp_path) == {}
+
+
+def options() -> list[tuple[str, str]]:
+    """Every option that takes a number that need not be whole."""
+    found = []
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        for each in command.commands.values() if isinstance(command, click.Group) else [command]:
+            called = name if each is command else f"{name} {each.name}"
+            found += [(called, param.opts[0]) for param in each.params if isinstance(param.type, click.FloatRange)]
+    return found
+
+
+def test_there_are_such_options() -> None:
+    assert ("vacuum", "--older-than") in options()
+
+
+@pytest.mark.parametrize(("command", "option"), options())
+@pytest.mark.parametrize("number", ["nan", "-1"])
+def test_no_option_takes_nan_or_a_negative_number(swsdask: Call, command: str, option: str, number: str) -> None:
+    outcome = swsdask(*command.split(), f"{option}={number}")
+    assert outcome.code == 2
+    assert f"Invalid value for '{option}'" in outcome.err
 
 
 def test_a_stream_that_is_not_there(monkeypatch: pytest.MonkeyPatch, swsdask: Call) -> None:
