@@ -28,7 +28,7 @@ from swsdask.measures.cross_entropy import Censored
 from swsdask.measures.measure import Population, Scored, between, kept
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_targets, layers_of, strata_of
-from swsdask.statistics.ladder import AtBayes, Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import AllScores, AtBayes, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
 QUERY_NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, QueryLadder)
@@ -83,8 +83,11 @@ def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
     return 1.0 - (p_miss + beta * p_fa)
 
 
-NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
-"""The statistics that a sweep needs."""
+OF_SWEEP: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
+"""The statistics of a sweep, of which curves are drawn."""
+
+NEEDS: tuple[type[Statistic], ...] = (*OF_SWEEP, AllScores)
+"""The statistics that a measure of a sweep needs, with those of its curves: they are the same beside every measure."""
 
 _HAIR = 1e-9
 """Values of TWV that differ by less than this, relative to 1 + |TWV|, are compared in exact arithmetic."""

@@ -100,7 +100,7 @@ class DetectionErrorTradeoff:
     """eer, p_miss@P_FA."""
 
     names: ClassVar[tuple[str, ...]] = ("eer", "p_miss@")
-    needs: ClassVar[tuple[type[Statistic], ...]] = (*sweep.NEEDS, AllScores)
+    needs: ClassVar[tuple[type[Statistic], ...]] = sweep.NEEDS
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Overall."""
@@ -114,12 +114,17 @@ class DetectionErrorTradeoff:
 
 
 def _error_tradeoff(scored: Scored) -> Iterator[Curve]:
-    """Yield both curves of every condition, x = P_fa, y = P_miss, from the highest threshold to the lowest."""
+    """Yield both curves of every condition, x = P_fa, y = P_miss, from the highest threshold to the lowest.
+
+    "det_pooled" only if the false alarms that it counts are known: measures of users may leave out `AllScores`.
+    """
     for population in scored.populations:
         sweep = threshold_sweep(scored, population)
         at = sweep.vertices
         threshold, name = sweep.thresholds[at], population.condition.name
         yield Curve(name, "det", threshold, sweep.p_fa[at], sweep.p_miss[at])
+        if scored.reference.every_score and AllScores not in scored:
+            continue
         hits, false_alarms = sweep.hits[at], sweep.false_alarms[at]
         if (every := scored.get(AllScores)) is not None:
             strata = population.all_queries[:, np.newaxis] & population.condition.groups
@@ -150,9 +155,6 @@ def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
     share = (point - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
     return float(p_miss[after - 1] + share * (p_miss[after] - p_miss[after - 1]))
 
-
-NEEDS: tuple[type[Statistic], ...] = sweep.NEEDS
-"""The statistics that the curves need."""
 
 _QUOTIENTS = {row.name: row.quotient for row in TABLE if row.quotient is not None}
 """The measures that are quotients of hits, accepted trials and targets; those at thresholds end in "@"."""
@@ -243,7 +245,7 @@ def _best(thresholds: F64, hits: I64, false_alarms: I64, offsets: I64, targets: 
     return highest * defined, thresholds[first] * defined
 
 
-_PRIOR_NEEDS: tuple[type[Statistic], ...] = tuple(dict.fromkeys((*cross_entropy.NEEDS, *sweep.NEEDS, Moments)))
+_PRIOR_NEEDS: tuple[type[Statistic], ...] = tuple(dict.fromkeys((*cross_entropy.NEEDS, *sweep.OF_SWEEP, Moments)))
 """The statistics that curves over priors need."""
 
 _GRID = np.arange(-40, 41) / 4
@@ -411,7 +413,7 @@ def _error_rate(prior_log_odds: F64, p_miss: F64 | Bool, p_fa: F64 | Bool) -> F6
 
 def curves(scored: Scored) -> Iterator[Curve]:
     """Yield the curves of every condition whose statistics were computed."""
-    if scored.has(sweep.NEEDS):
+    if scored.has(sweep.OF_SWEEP):
         yield from _error_tradeoff(scored)
         yield from _precision_recall(scored)
     if scored.has(_PRIOR_NEEDS):

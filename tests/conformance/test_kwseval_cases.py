@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.validate import validate
+from swsdask.measures import MEASURES
+from swsdask.measures.measure import Scored, Values
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.ladder import Hits, Ladder
 from tests.conformance.printed import as_printed, kwseval_conditions, kwseval_queries, kwseval_summary
 from tests.conformance.test_kwseval import SUMMARY, overall, per_query, scored
 
@@ -86,6 +91,35 @@ def test_points_of_the_error_tradeoff(own_cases: Path, curve: str, file: str) ->
     assert len(points) > 5
     for threshold, point in points.items():
         assert point == pytest.approx(printed[threshold], rel=1e-12)
+
+
+OF_A_SWEEP = [family.names[0] for family in MEASURES if Ladder in family.needs]
+
+
+@pytest.mark.parametrize("measure", OF_A_SWEEP)
+def test_curves_are_the_same_beside_every_measure(own_cases: Path, measure: str) -> None:
+    """The pooled curve counts the false alarms of a query without targets, which most measures do not need."""
+    whole, alone = (
+        scored(own_cases / "kwseval/letters", measures=measures).to_arrow("curves").to_pylist()
+        for measures in (None, [measure])
+    )
+    assert {"det", "det_pooled"} <= {row["curve"] for row in alone}
+    assert [row for row in alone if row not in whole] == []
+
+
+def test_no_pooled_curve_without_the_false_alarms_that_it_counts(own_cases: Path) -> None:
+    class Own:
+        names = ("own",)
+        needs = (Counts, Hits, Ladder)
+
+        def values(self, scored: Scored) -> Iterator[Values]:
+            yield scored.whole.overall({"own": 1.0})
+
+    curves = {
+        row["curve"] for row in scored(own_cases / "kwseval/optimum", measures=Own()).to_arrow("curves").to_pylist()
+    }
+    assert "det" in curves
+    assert "det_pooled" not in curves
 
 
 def test_inc_counts_a_query_without_targets_where_the_system_detects_it(own_cases: Path) -> None:
