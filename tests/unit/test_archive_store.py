@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import swsdask as sws
 from swsdask.archive import store
 from swsdask.archive.cells import StoredCell
 from swsdask.archive.cleaning import vacuum
@@ -26,7 +28,19 @@ from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
-from tests.archives import Pieces, Row, as_rows, excerpt, piece, queries, rewritten, source, tables, words
+from tests.archives import (
+    Pieces,
+    Row,
+    as_rows,
+    excerpt,
+    piece,
+    queries,
+    rewritten,
+    source,
+    tables,
+    without_hashes,
+    words,
+)
 
 SETTINGS = EvaluationSettings()
 COLUMNS = ("query", "document", "channel", "start", "duration", "score", "decision", "inside")
@@ -93,6 +107,58 @@ def test_occurrences_are_stored_and_found_again_by_another_rule(url: str) -> Non
     assert open_archive(url).occurrences(FindRule(5000)).num_rows == 2
     with pytest.raises(ArchiveError, match="found none"):
         open_archive(url).occurrences(FindRule(30))
+
+
+UNORDERED = """LEXEME a 1 30 0.5 x lex s1 <NA>
+LEXEME a 1 1 0.5 z lex s1 <NA>
+LEXEME a 1 3 0.5 y lex s1 <NA>
+"""
+
+
+@pytest.mark.parametrize(("compat", "finds"), [("kwseval", "x y"), ("stdeval", "x z"), ("none", "z y")])
+def test_words_that_a_tool_joins_in_the_order_of_the_rttm_may_end_before_they_start(
+    tmp_path: Path, compat: str, finds: str
+) -> None:
+    """An archive with such an occurrence is scored as the files are; where it cannot be, it is damage."""
+    folder, archive = tmp_path, tmp_path / "archive"
+    (folder / "ref.rttm").write_text(UNORDERED)
+    (folder / "ecf.xml").write_text(
+        '<ecf source_signal_duration="100" language="english" version="1">'
+        '<excerpt audio_filename="a.sph" channel="1" tbeg="0" dur="100" source_type="bnews"/></ecf>'
+    )
+    (folder / "kwlist.xml").write_text(
+        '<kwlist ecf_filename="e" version="1" language="english" encoding="UTF-8" compareNormalize="">'
+        f'<kw kwid="K0"><kwtext>{finds}</kwtext></kw><kw kwid="K1"><kwtext>x</kwtext></kw></kwlist>'
+    )
+    run = folder / "run.tsv"
+    run.write_text(
+        "query\tdocument\tstart\tduration\tscore\tdecision\nK0\ta\t16.5\t0.2\t0.5\tYES\nK1\ta\t30\t0.5\t1\tYES\n"
+    )
+    reference = {"ecf": folder / "ecf.xml", "rttm": folder / "ref.rttm", "queries": folder / "kwlist.xml"}
+    options: dict[str, Any] = {"preset": "openkws13", "compat": compat, "settings": {"evaluation": {"find_gap_s": 2}}}
+    sws.ingest(archive, **reference, **options, runs={"s": run})
+    found = sws.open(archive).table("occurrences")
+    assert any(row["end"] < row["start"] for row in found.to_pylist()) == (compat != "none")
+    assert found.num_rows == 2
+    of_files = sws.score(sws.open(**reference, **options), runs={"s": run}, alignment=True)
+    of_archive = sws.score(archive, alignment=True)
+    for table in ("scores", "curves", "alignment"):
+        assert repr(of_files.to_arrow(table).to_pylist()) == repr(of_archive.to_arrow(table).to_pylist())
+    assert sws.verify(archive).damaged == {}
+
+    without_hashes(archive)
+    (file,) = (archive / "tables").glob("occurrences-*")
+    sound = pq.read_table(file)
+    for column, value, told in (
+        ("first_word_end", 299_999, "first_word_end before its start"),
+        ("last_word_start", 305_001, "end before its last_word_start"),
+        ("end", 1, "end before its"),
+    ):
+        rows = sound.to_pylist()
+        rows[-1][column] = value
+        pq.write_table(pa.Table.from_pylist(rows, sound.schema), file)
+        with pytest.raises(ArchiveError, match=told):
+            sws.score(archive, cache=False)
 
 
 def test_another_gap_gives_other_occurrences(url: str) -> None:
