@@ -480,14 +480,10 @@ def _kwseval_segment(
     held: dict[tuple[str, Segment], list[Detection]] = defaultdict(list)
     for (query, _), group in first.items():
         best = _best(group)
-        held[query, _of_boundary(query, holding(best), wanted)].append(best)
+        targets = [segment for segment in holding(best) if (query, segment) in wanted]
+        for segment in targets or holding(best)[:1]:
+            held[query, segment].append(best)
     return _of_segments(held, wanted)
-
-
-def _of_boundary(query: str, holding: Sequence[Segment], wanted: set[tuple[str, Segment]]) -> Segment:
-    """The first one in the order of excerpts, unless only another one is a target."""
-    targets = [segment for segment in holding if (query, segment) in wanted]
-    return (targets or holding)[0]
 
 
 def _of_segments(

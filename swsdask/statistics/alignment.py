@@ -55,6 +55,7 @@ from swsdask.model.trials import F64, I8, I32, I64, AlignmentRule, Detections, R
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.statistics.place_trials import (
     Places,
+    best_entries,
     document_places,
     document_trials,
     dropped_outside,
@@ -301,8 +302,13 @@ def _without_further(trials: Trials, reference: Reference) -> tuple[Trials, int]
 
 def _with_further(trials: Trials, reference: Reference) -> tuple[Trials, int]:
     detections, hit = _aligned(trials)
-    rows = np.flatnonzero(_places(detections, reference)[1] >= 0)
-    hits = _rows(trials)[hit]
+    places, place = _places(detections, reference)
+    entries = np.flatnonzero(place >= 0)
+    rows = places.rows(entries)
+    best = _rows(trials)
+    if places.row is not None:
+        best = best_entries(detections.score + 0.0, detections, reference, places, place)
+    hits = best[hit]
     order = np.argsort(hits)
     made = replace(
         trials,
@@ -311,7 +317,7 @@ def _with_further(trials: Trials, reference: Reference) -> tuple[Trials, int]:
         decision=None if detections.decision is None else detections.decision[rows],
         group=groups_of(detections.document, rows, reference),
         row=rows,
-        hit=np.searchsorted(rows, hits[order]),
+        hit=np.searchsorted(entries, hits[order]),
         occurrence=None if trials.occurrence is None else trials.occurrence[order],
     )
     return made, len(rows) - len(trials)
@@ -335,7 +341,7 @@ def _aligned(trials: Trials) -> tuple[Detections, I64]:
 
 
 def _places(detections: Detections, reference: Reference) -> tuple[Places, I64]:
-    """The places of trials, and the place of every detection, -1 if it does not count."""
+    """The places of trials, and `Places.of_detection`, -1 where a detection does not count."""
     kind = segment_places if reference.rule.trials == "segment" else document_places
     places = kind(detections, reference, aligned=True)
     return places, evaluated_places(places, evaluated_rows(detections, reference, "detections"))

@@ -98,13 +98,19 @@ class Places:
 
     `of_detection` is the number of the place that each detection lies in, -1 if it lies in none; `otherwise` is the
     reason for these in `Trials.dropped`. `targets` are the target trials, sorted pairs (query, place); None for
-    unaligned trials.
+    unaligned trials. If detections lie in several places, `row` is the detection that each of `of_detection` is of,
+    ascending, and all detections count.
     """
 
     of_detection: I64
     number: int
     targets: tuple[I32, I64] | None
     otherwise: str
+    row: I64 | None = None
+
+    def rows(self, entries: I64) -> I64:
+        """The detections of some places in `of_detection`."""
+        return entries if self.row is None else self.row[entries]
 
 
 def distinct_pairs(query: I32, place: I32 | I64) -> tuple[I32, I64]:
@@ -127,27 +133,17 @@ def trials_of_highest(
     worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: I64 | None
 ) -> Trials:
     """Do as `best_trials`, but take the detection of highest `worth` as the best."""
-    n_rows = len(detections)
     place = evaluated_places(places, evaluated)
     outside = dropped_outside(detections, evaluated)
     nowhere = int((place < 0).sum()) - sum(outside.values())
-    rows = best_detections(
-        detections.query,
-        place,
-        worth,
-        _or_zeros(detections.start, np.int32, n_rows),
-        _or_zeros(detections.duration, np.int32, n_rows),
-        _or_zeros(detections.channel, np.int8, n_rows),
-        _or_zeros(detections.decision, np.int8, n_rows),
-        reference.n_queries,
-        places.number,
-    )
+    entries = best_entries(worth, detections, reference, places, place)
+    rows = places.rows(entries)
     aligned = places.targets is not None
     query = detections.query[rows]
     hit, occurrence = (
         (None, None)
         if places.targets is None
-        else hits(query, place[rows], places.targets, reference.n_queries, places.number)
+        else hits(query, place[entries], places.targets, reference.n_queries, places.number)
     )
     return Trials(
         query=query,
@@ -159,6 +155,32 @@ def trials_of_highest(
         occurrence=occurrence,
         dropped=outside | ({places.otherwise: nowhere} if nowhere else {}),
         detections=detections,
+    )
+
+
+def best_entries(worth: F64, detections: Detections, reference: Reference, places: Places, place: I64) -> I64:
+    """The numbers in `Places.of_detection` of the best detection of every (query, place), by `best_rows`.
+
+    `place` is `of_detection`, or -1 where a detection does not count.
+    """
+    if places.row is not None:
+        worth, detections = worth[places.row], detections.take(places.row)
+    return best_rows(worth, detections, place, places.number, reference)
+
+
+def best_rows(worth: F64, detections: Detections, place: I64, n_places: int, reference: Reference) -> I64:
+    """The row of the best detection of every (query, place), in the order of `kernels.rows.best_detections`."""
+    n_rows = len(detections)
+    return best_detections(
+        detections.query,
+        place,
+        worth,
+        _or_zeros(detections.start, np.int32, n_rows),
+        _or_zeros(detections.duration, np.int32, n_rows),
+        _or_zeros(detections.channel, np.int8, n_rows),
+        _or_zeros(detections.decision, np.int8, n_rows),
+        reference.n_queries,
+        n_places,
     )
 
 

@@ -17,13 +17,14 @@ QUIRK, under `compat = "kwseval"`: segment trials as KWSEval -g makes them.
 - A record of zero length makes a speech segment of zero length, unless it lies inside another one.
 - A word lies in a segment iff it lies entirely inside the segment as it stood when a record of the word's own speaker
   was added; the last such record decides. A target's first and last word lie in the same segment.
-- A mid-point on the boundary of two segments belongs to the earlier one, but to the excerpt that is the first in the
-  ECF, unless only the other one is a target of the query: then the best detection of the segment goes there, and the
-  others do not count. Mid-points of detections are computed in double precision.
+- A mid-point on the boundary of two segments, or where excerpts overlap, is in several segments. The detection belongs
+  to the earlier segment, but to the excerpt that is the first in the ECF. If it is the best one there, it makes a trial
+  in every segment that contains its mid-point and is a target of the query; if that is only another segment, the other
+  detections do not count. Mid-points of detections are computed in double precision.
 - A detection counts by its mid-point alone, wherever it ends.
 
-Not imitated: KWSEval maps a detection on the boundary of two targets to both, and one on the boundary of a target that
-has another detection by the order of a hash table.
+Not imitated: if a target has the best detections of two segments, KWSEval takes one of them by the order of a hash
+table, and the other vanishes unless another target has it. Here the better one is taken.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
@@ -38,8 +40,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdask.model.trials import I8, I32, I64, Detections, Reference, Segments, Trials
-from swsdask.statistics.place_trials import Places, best_trials, distinct_pairs, evaluated_rows, middle_noise
+from swsdask.model.trials import I8, I32, I64, Bool, Detections, Reference, Segments, Trials
+from swsdask.statistics.place_trials import (
+    Places,
+    best_rows,
+    best_trials,
+    distinct_pairs,
+    evaluated_rows,
+    middle_noise,
+)
 
 _LIMIT = 2**34
 """Above four times any time in ticks."""
@@ -55,7 +64,10 @@ class Spans(NamedTuple):
 
 
 def segment_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
-    """Make one trial per (query, segment) with a detection, queries in the order of the rows, then by segment."""
+    """Make one trial per (query, segment) with a detection, queries in the order of the rows, then by segment.
+
+    Several trials may be of one detection (see the QUIRK above).
+    """
     places = segment_places(detections, reference, aligned=aligned)
     return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
 
@@ -69,15 +81,16 @@ def segment_places(detections: Detections, reference: Reference, *, aligned: boo
     like_kwseval = reference.segments.order is not None
     if like_kwseval:
         middle += middle_noise(d.start, d.duration)
-    held = _holding(reference.segments, d.document, d.channel, middle)
-    if like_kwseval:
-        held = _unless_only_another_is_a_target(held, d, middle, reference, reference.segments)
-    return Places(
-        of_detection=held,
+    places = Places(
+        of_detection=_holding(reference.segments, d.document, d.channel, middle),
         number=len(reference.segments.start),
         targets=targets_of_segments(reference, reference.segments) if aligned else None,
         otherwise="no_segment",
     )
+    if not like_kwseval:
+        return places
+    several = _in_several(reference.segments, d.document, d.channel, middle)
+    return _in_every_target(places, several, d, targets_of_segments(reference, reference.segments), reference)
 
 
 @lru_cache(maxsize=2)
@@ -154,12 +167,14 @@ class _Holders(NamedTuple):
     """The segment of every time, -1 for none: holder[2 i] at edges[i], holder[2 i + 1] from there to the next edge.
 
     `edges` are the ascending ends of segments, in quarters of a tick, prefixed with the number of the track among the
-    sorted `tracks`.
+    sorted `tracks`. `starts` and `ends` are those of each segment, in the same form.
     """
 
     tracks: I64
     edges: I64
     holder: I64
+    starts: I64
+    ends: I64
 
 
 @lru_cache(maxsize=2)
@@ -172,52 +187,72 @@ def _holders(segments: Segments) -> _Holders:
     order = np.arange(len(starts)) if segments.order is None else segments.order[::-1]
     for number, begin, end in zip(order.tolist(), first[order].tolist(), last[order].tolist(), strict=True):
         holder[begin : end + 1] = number
-    return _Holders(tracks, edges, holder)
+    return _Holders(tracks, edges, holder, starts, ends)
 
 
 def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64:
     """The number of the segment that contains each time, given in quarters of a tick."""
-    tracks, edges, holder = _holders(segments)
+    known = _holders(segments)
+    at, there = _placed(known, document, channel, middle)
+    before = np.searchsorted(known.edges, at, "right") - 1
+    there &= before >= 0
+    after = np.append(known.edges, -1)[before] != at
+    found: I64 = np.where(there, np.append(known.holder, -1)[2 * before + after], -1)
+    return found
+
+
+def _placed(known: _Holders, document: I32, channel: I8, middle: I64) -> tuple[I64, Bool]:
+    """Times in quarters of a tick in the form of `_Holders`, and whether they can be in a segment."""
     wanted = _track(document, channel)
-    track = np.searchsorted(tracks, wanted)
+    track = np.searchsorted(known.tracks, wanted)
     at = track * _LIMIT + np.clip(middle, 0, _LIMIT - 1)
-    before = np.searchsorted(edges, at, "right") - 1
-    there = (np.append(tracks, -1)[track] == wanted) & (before >= 0) & (middle >= 0)
-    found: I64 = np.where(there, np.append(holder, -1)[2 * before + (np.append(edges, -1)[before] != at)], -1)
-    return found
+    return at, (np.append(known.tracks, -1)[track] == wanted) & (middle >= 0)
 
 
-def _unless_only_another_is_a_target(
-    held: I64, detections: Detections, middle: I64, reference: Reference, segments: Segments
-) -> I64:
-    """The segments of detections; on a boundary the other segment, if only that one is a target of the query.
+def _in_several(segments: Segments, document: I32, channel: I8, middle: I64) -> tuple[I64, I64]:
+    """The rows of times that are in several segments, each with all of these: sorted by (row, segment)."""
+    known = _holders(segments)
+    at, there = _placed(known, document, channel, middle)
+    last = np.searchsorted(known.starts, at, "right")
+    count = last - np.searchsorted(np.sort(known.ends), at, "left")
+    row = np.flatnonzero(there & (count > 1))
+    left, number = count[row], last[row] - 1
+    found = [(row[:0], number[:0])]
+    while len(row):
+        holds = known.ends[number] >= at[row]
+        found.append((row[holds], number[holds]))
+        left = left - holds
+        row, number, left = row[left > 0], number[left > 0] - 1, left[left > 0]
+    row, number = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.lexsort((number, row))
+    return row[order], number[order]
 
-    The best detection of a segment moves there, and all others move with it.
+
+def _in_every_target(
+    places: Places, several: tuple[I64, I64], detections: Detections, targets: tuple[I32, I64], reference: Reference
+) -> Places:
+    """The places of detections that lie in one segment each, moved to all `targets` that contain their time.
+
+    `several` are the detections in more than one segment, and these. Only the best detection of a segment is compared
+    with targets; the others go with it.
     """
-    track = _track(segments.document, segments.channel)
-    starts, ends = 4 * segments.start.astype(np.int64), 4 * segments.end.astype(np.int64)
-    target_query, target = targets_of_segments(reference, segments)
-    targets = target_query.astype(np.int64) << 32 | target
+    (row, place), held = several, places.of_detection
+    if not len(row):
+        return places
     own = detections.query.astype(np.int64) << 32
-    found = held.copy()
-    free = np.flatnonzero(held >= 0)
-    free = free[~np.isin(own[free] | held[free], targets)]
-    for step in (1, -1):
-        rows, other = free, held[free] + step
-        while len(rows):
-            inside = (other >= 0) & (other < len(track))
-            rows, other = rows[inside], other[inside]
-            both = (track[other] == track[held[rows]]) & (starts[other] <= middle[rows]) & (middle[rows] <= ends[other])
-            rows, other = rows[both], other[both]
-            moved = np.isin(own[rows] | other, targets)
-            found[rows[moved]] = other[moved]
-            rows, other = rows[~moved], other[~moved] + step
     trial = own | held
-    rows = np.flatnonzero(np.isin(trial, trial[found != held]))
-    rows = rows[np.lexsort((-detections.score[rows], trial[rows]))]
-    _, first, size = np.unique(trial[rows], return_index=True, return_counts=True)
-    found[rows] = np.repeat(found[rows[first]], size)
-    return found
+    rows = np.flatnonzero(np.isin(trial, trial[row]))
+    best = rows[best_rows(detections.score[rows], detections.take(rows), held[rows], places.number, reference)]
+    chosen = np.isin(row, best) & np.isin(own[row] | place, targets[0].astype(np.int64) << 32 | targets[1])
+    row, place = row[chosen], place[chosen]
+    found = held.copy()
+    left, first = np.unique(trial[row], return_index=True)
+    moved = np.flatnonzero(np.isin(trial, left))
+    found[moved] = place[first[np.searchsorted(left, trial[moved])]]
+    again = np.delete(np.arange(len(row)), first)
+    rows = np.append(np.arange(len(held)), row[again])
+    order = np.argsort(rows, kind="stable")
+    return replace(places, of_detection=np.append(found, place[again])[order], row=rows[order])
 
 
 def _track(document: I32, channel: I8) -> I64:

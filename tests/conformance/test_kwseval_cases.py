@@ -33,6 +33,7 @@ CASES: dict[str, dict[str, Any]] = {
     "rounded-precision": {},
     "segments": {"trials": "segment"},
     "segments-order": {"trials": "segment"},
+    "segments-shared": {"trials": "segment"},
     "text-order": {},
     "threshold": {},
     "words": {},

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from swsdask.kernels.rows import best_detections, pairs_ascend
 from swsdask.model.errors import InputError
+from swsdask.model.ranked_measures import RankRule
 from swsdask.model.trials import AlignmentRule
-from swsdask.statistics.alignment import make_trials, trial_columns
+from swsdask.statistics.alignment import make_trials, ranked_events, trial_columns
 from swsdask.statistics.segment_trials import Spans, tile
 from tests.alignment import NAMES, detections, pairs, reference, score_range, trials
 
@@ -15,6 +18,7 @@ def spans(*rows):
 
 
 SEGMENTS = tile(spans((0, 1, 0, 140), (1, 2, 0, 50)), spans((0, 1, 0, 50), (0, 1, 100, 110), (0, 1, 112, 122)))
+UNALIGNED = ("query", "document", "channel", "start", "duration", "score", "inside")
 SPOKEN = [(0, 0, 1, 0, 10), (0, 0, 1, 10, 20), (0, 0, 1, 117, 122), (1, 0, 1, 105, 117, 110, 112), (1, 1, 2, 5, 9)]
 
 
@@ -48,6 +52,30 @@ def test_a_detection_in_no_segment_is_no_trial():
     assert (dropped.row.tolist(), dropped.dropped) == ([4], {"outside": 4})
     kept = trials(rows, reference(SPOKEN, trials="segment", segments=SEGMENTS, outside="false_alarm"))
     assert (kept.row.tolist(), kept.dropped) == ([4, 1], {"no_segment": 3})
+
+
+def test_like_kwseval_a_detection_on_the_boundary_of_two_targets_makes_a_trial_in_both():
+    segments = replace(SEGMENTS, order=np.arange(len(SEGMENTS.start)))
+    assert (segments.start[:3].tolist(), segments.end[:3].tolist()) == ([0, 50, 100], [50, 100, 110])
+    evaluation = reference([(0, 0, 1, 0, 10), (0, 0, 1, 60, 70)], trials="segment", segments=segments)
+    rows = [
+        found(1, 0, 1, 30, 40, 0.9),
+        found(0, 0, 1, 0, 10, 0.5, decision=0),
+        found(0, 0, 1, 30, 40, 0.9),
+        found(0, 0, 1, 100, 5, 0.1),
+    ]
+    made = trials(rows, evaluation)
+    assert (made.query.tolist(), made.row.tolist()) == ([1, 0, 0, 0], [0, 2, 2, 3])
+    assert (made.score.tolist(), made.decision.tolist()) == ([0.9, 0.9, 0.9, 0.1], [1, 1, 1, 1])
+    assert pairs(made) == [(2, 0), (2, 1)]
+    assert made.dropped == {}
+    unaligned = make_trials(detections(rows, UNALIGNED), evaluation, score_range(rows), aligned=False)
+    assert unaligned.row.tolist() == made.row.tolist()
+    further = replace(evaluation, ranking=RankRule(duplicates="false-positive"))
+    events, count = ranked_events(made, further)
+    assert (events.row.tolist(), pairs(events), count) == ([0, 1, 2, 2, 3], [(2, 0), (2, 1)], 1)
+    better = [*rows[:2], found(0, 0, 1, 30, 40, 0.4), found(0, 0, 1, 100, 5, 0.1)]
+    assert pairs(trials(better, evaluation)) == [(1, 0)]
 
 
 def test_the_best_detection_of_a_document_is_its_trial_on_any_channel_and_at_any_time():
