@@ -171,7 +171,7 @@ def _stdeval_places(line: Sequence[Word], wanted: Sequence[str], lowercase: bool
     said: list[Word] = []
     at = 0
     while at < len(line):
-        matches = line[at].text.lower() == wanted[len(said)].lower()
+        matches = line[at].text.encode().lower() == wanted[len(said)].encode().lower()
         if matches and said and line[at].start - said[-1].end > gap:
             said, at = [], at + 1
         elif matches:

@@ -31,8 +31,8 @@ the parts of "twenty-one" are separate words.
 
 QUIRK, under `compat = "stdeval"`: words stay in the order of the file, a repeated record counts as another word, and
 fragments may begin an occurrence. No occurrence of a query overlaps another. A failed attempt hides other possible
-starts within it: the search continues at the word that does not match, or after the word that comes too late. Case is
-folded letter by letter, whatever the list says.
+starts within it: the search continues at the word that does not match, or after the word that comes too late. The case
+of the 26 letters of ASCII is folded, whatever the list says: "é" differs from "É".
 
 QUIRK, under `compat = "mediaeval"`: texts are ignored. An occurrence of a query is a word that equals the query's id
 exactly, whatever its subtype.
@@ -45,6 +45,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import accumulate
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
@@ -61,6 +62,7 @@ from swsdask.model.units import TICKS_PER_SECOND
 LOWERCASE = "lowercase"
 
 _CHARACTER = re.compile(r".", re.DOTALL)
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _ASCII_APART = re.compile(r"([\x01-\x7f])\s+([\x01-\x7f])")
 _ASCII_RUN_OR_CHARACTER = re.compile(r"[\x00-\x7f]+|.", re.DOTALL)
 
@@ -102,7 +104,7 @@ def spelled(text: str, normalize: str, rule: FindRule) -> list[tuple[str, str]]:
         split = kwseval_units(text, rule.text_filters)
         return [(_perl_lower(unit) if normalize == LOWERCASE else unit, unit.casefold()) for unit in split]
     if rule.finder == "stdeval":
-        normalize, text = LOWERCASE, _perl_lower(text)
+        normalize, text = "", text.translate(_ASCII_LOWER)
     return [(unit, unit) for word in text.split() for unit in units(word, normalize, rule.text_filters)]
 
 
@@ -132,7 +134,7 @@ def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
     return " ".join(kwseval_units(read, text_filters)) if "charsplit" in text_filters else read
 
 
-FINDER_VERSION = 5
+FINDER_VERSION = 6
 """The version of the rules above. Increment it with a change that finds other occurrences: stored ones are replaced."""
 
 CANNOT_START = ("frag", "fp")

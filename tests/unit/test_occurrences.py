@@ -195,7 +195,7 @@ def test_equals_every_query_tried_at_every_place(rows, texts, gap, filters) -> N
 def test_a_change_of_the_rule_counts_its_version_up() -> None:
     """Archives hold occurrences by the version of the rule: when this digest changes, `FINDER_VERSION` must."""
     drawn = np.random.default_rng(10)
-    spoken = ["a", "A", "b", "a-b", "ab", "\u4f60\u597d", "\u4f60", "\u039f\u03a3"]
+    spoken = ["a", "A", "b", "a-b", "ab", "\u4f60\u597d", "\u4f60", "\u039f\u03a3", "\u00c9"]
     rows = [
         (f"d{drawn.integers(2)}", 1 + drawn.integers(2), f"s{drawn.integers(2)}", start, start + drawn.integers(1, 90),
          spoken[drawn.integers(len(spoken))], ["lex", "frag", "fp"][drawn.integers(3)])
@@ -203,7 +203,7 @@ def test_a_change_of_the_rule_counts_its_version_up() -> None:
     ]  # fmt: skip
     wanted = {
         f"q{number}": text
-        for number, text in enumerate(["a", "b", "a b", "ab c", "a-b", "\u4f60\u597d", "\u03bf\u03c2"])
+        for number, text in enumerate(["a", "b", "a b", "ab c", "a-b", "\u4f60\u597d", "\u03bf\u03c2", "\u00e9"])
     }
     chosen: list[tuple[TextFilter, ...]] = [(), ("charsplit",), ("deletehyphens", "notascii")]
     ways = [FindRule(gap, filters, finder) for finder in get_args(Finder) for gap in (0, 20) for filters in chosen]
@@ -216,7 +216,7 @@ def test_a_change_of_the_rule_counts_its_version_up() -> None:
     found += [find_occurrences(given, queries({"q0": "\U000f0000"}), way) for way in ways]
     given = table(WORDS, [("d0", 1, "s0", 5, 9, "a&b", "lex"), ("d0", 1, "s0", 15, 19, "a&amp;b", "lex")])
     found += [find_occurrences(given, queries({"q0": "a&b"}), way) for way in ways]
-    assert (FINDER_VERSION, table_hash(*found)) == (5, "90220839b5b2614a5108420bcffa4ffb")
+    assert (FINDER_VERSION, table_hash(*found)) == (6, "04c7dfc24f686c6b5a952515fdf4a5da")
 
 
 def by_finder(
@@ -278,6 +278,15 @@ def test_kwseval_goes_on_by_the_place_in_the_file() -> None:
     assert by_finder("own", backwards, "a b") == [(0, 30)]
     assert by_finder("kwseval", backwards, "a b") == []
     assert by_finder("kwseval", backwards, "a c") == [(0, 50)]
+
+
+def test_stdeval_folds_the_case_of_ascii_only() -> None:
+    """It compares bytes: Perl's `lc` of bytes leaves letters beyond ASCII as they are."""
+    rows = [("\u00e9t\u00e9", 0, 10, "lex"), ("\u00c9T\u00c9", 20, 30, "lex"), ("\u00e9T\u00e9", 40, 50, "lex")]
+    assert by_finder("stdeval", rows, "\u00e9t\u00e9") == [(0, 10), (40, 50)]
+    assert by_finder("stdeval", rows, "\u00c9t\u00c9") == [(20, 30)]
+    assert by_finder("kwseval", rows, "\u00e9t\u00e9", "lowercase") == [(0, 10), (20, 30), (40, 50)]
+    assert by_finder("stdeval", rows, "T", "", "charsplit") == [(3, 7), (23, 27), (43, 47)]
 
 
 def test_stdeval_goes_on_where_an_attempt_ended() -> None:
