@@ -47,7 +47,8 @@ import pyarrow.compute as pc
 
 from swsdask.kernels.sums import rounded_sums
 from swsdask.model.results import Result
-from swsdask.model.trials import F64
+from swsdask.model.trials import F64, given_score
+from swsdask.model.units import INFINITE
 from swsdask.render.stdeval_output import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
 
 _COLUMNS = (
@@ -73,7 +74,7 @@ _D = (1.6370678189, 3.5438892476, 1.0)
 def kwseval_det(
     alignment: pa.Table, targets: Mapping[str, float], trials: float, beta: float, parameters: Sequence[str]
 ) -> Iterator[str]:
-    """The lines of one system.
+    """The lines of one system. QUIRK: for a single query the tool leaves out two of ten columns that are not defined.
 
     `targets` has the number of targets of every query that averages count, `trials` is the number of trials of each.
     `parameters` are those of trials and of the metric, for the heading.
@@ -102,7 +103,9 @@ def kwseval_det(
         p_miss = (n_target - accepted[:, 1::2])[:, with_targets] / n_target[with_targets]
         value = 1 - (p_miss + beta * p_fa) if every else np.empty((len(chunk), 0))
         miss, false_alarm, twv = (_Averaged.of(values, len(queries)) for values in (p_miss, p_fa, value))
-        yield from _lines((fixed(threshold, places) for threshold in chunk.tolist()), miss, false_alarm, twv, beta)
+        lines = _lines((fixed(threshold, places) for threshold in chunk.tolist()), miss, false_alarm, twv, beta)
+        for numbers in lines:
+            yield " ".join([*(numbers if len(queries) > 1 else [*numbers[:6], *["NA"] * 8]), "\n"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +139,8 @@ def _sums(values: F64) -> F64:
 
 def _lines(
     scores: Iterable[str], miss: _Averaged, false_alarm: _Averaged, twv: _Averaged, beta: float
-) -> Iterator[str]:
-    """The line of each score, from P_miss, P_fa and TWV of the queries.
+) -> Iterator[list[str]]:
+    """The numbers of each score's line, from P_miss, P_fa and TWV of the queries.
 
     QUIRK: without queries, P_miss has the deviate of 0. Its upper deviate is that of the mean if it has no standard
     errors, and is not defined if P_fa has none.
@@ -152,7 +155,7 @@ def _lines(
     ends = (*low, *high, value - twv.errors, value + twv.errors)
     columns = (*deviates[:2], *(each.tolist() for each in rates), *deviates[2:], *(each.tolist() for each in ends))
     for score, *numbers in zip(scores, *columns, strict=True):
-        yield " ".join([score, *map(_as_perl, numbers), "\n"])
+        yield [score, *map(_as_perl, numbers)]
 
 
 def _as_perl(value: float) -> str:
@@ -477,7 +480,9 @@ def _best(overall: Numbers, cells: dict[str, str]) -> dict[str, str]:
 
 
 def _threshold(score: float, without: str = "NA") -> dict[str, str]:
-    return {"Dec. Thresh": without if math.isnan(score) else format(score, "6.3f")}
+    """The cell of a threshold, which is a score of the run: KWSEval prints infinite ones as they are in the list."""
+    text = fixed(given_score(score), 3)
+    return {"Dec. Thresh": without if math.isnan(score) else f"{text:>6}"}
 
 
 def _precision(title: str, value: float) -> dict[str, str]:
@@ -485,4 +490,7 @@ def _precision(title: str, value: float) -> dict[str, str]:
 
 
 def _number(value: float, form: str) -> str:
+    """A number as Perl prints it; a mean with an infinite score is infinite."""
+    if abs(value) >= INFINITE / 2:
+        return "Inf" if value > 0 else "-Inf"
     return "NA" if math.isnan(value) else format(value, form)

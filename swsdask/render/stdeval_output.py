@@ -460,8 +460,12 @@ def _lines(
 
 
 def fixed(value: float | None, places: int | None) -> str:
-    """A number with so many decimals, or with 15 digits; "" for None."""
-    return "" if value is None else f"{value:.15g}" if places is None else f"{value:.{places}f}"
+    """A number with so many decimals, or with 15 digits, an infinite one as in lists of detections; "" for None."""
+    if value is None:
+        return ""
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    return f"{value:.15g}" if places is None else f"{value:.{places}f}"
 
 
 def decimals(column: pa.ChunkedArray) -> int | None:

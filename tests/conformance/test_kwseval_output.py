@@ -231,6 +231,15 @@ def test_lines_of_the_error_tradeoff_with_few_targets(own_cases: Path, tmp_path:
     assert [line for line in found if line[0] != "#"] == [line for line in expected if line[0] != "#"]
 
 
+def test_a_single_query_with_infinite_scores(own_cases: Path, tmp_path: Path) -> None:
+    """A single query has no standard errors, for which the tool prints eight columns instead of ten."""
+    folder = own_cases / "kwseval/one-query"
+    written(folder, {}, tmp_path)
+    for ending in (*BOTH, "det.dat"):
+        assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
+    assert ",-INF,NO," in (tmp_path / "x.alignment.csv").read_text()
+
+
 def test_a_query_is_in_every_segment(own_cases: Path, tmp_path: Path) -> None:
     """It has no non-target. OTWV depends on the order of a hash in the tool."""
     folder = own_cases / "kwseval/every-segment"
