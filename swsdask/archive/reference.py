@@ -119,9 +119,10 @@ def requestable(archive: Archive, settings: EvaluationSettings) -> list[tuple[st
 
 
 def _oov_counts(run: Run) -> dict[str, str]:
-    """Return the `oov_count` of each query as a run gives it."""
+    """Return the `oov_count` of each query as a run gives it: "" for NA, which is no number."""
     start = f"{OF_RUNS}."
-    return {name.removeprefix(start): value for name, value in run.attributes.items() if name.startswith(start)}
+    said = {name.removeprefix(start): value for name, value in run.attributes.items() if name.startswith(start)}
+    return {query: "" if value == "NA" else value for query, value in said.items()}
 
 
 def listed_queries(run: Run) -> frozenset[str]:
@@ -148,10 +149,11 @@ def _evaluated(
 ) -> ConditionData:
     """Gather what conditions are derived from.
 
-    QUIRK, under `compat = "kwseval"`: oov_count is 0 for a query that a run does not list.
+    QUIRK, under `compat = "kwseval"`: oov_count is 0 for a query that a run does not list, or lists as NA.
     """
     if oov_counts and settings.compat == "kwseval":
-        oov_counts = dict.fromkeys(spoken.codes.query_ids, "0") | dict(oov_counts)
+        known = {query: value or "0" for query, value in oov_counts.items()}
+        oov_counts = dict.fromkeys(spoken.codes.query_ids, "0") | known
     n_queries = len(spoken.codes.query_ids)
     one_group = np.zeros(len(spoken.codes.document_ids), np.int16)
     targets = _targets(spoken.found, spoken.segments, one_group, None, (n_queries, 1), settings)

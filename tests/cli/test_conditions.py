@@ -114,6 +114,19 @@ def test_archives_of_earlier_releases_know_no_genders_and_take_runs(reference: P
             EVALUATION.check_same_inputs(storage, other, ours)
 
 
+@pytest.mark.parametrize(("compat", "n_known"), [("none", [1.0]), ("kwseval", [1.0, 2.0])])
+def test_an_oov_count_of_na_is_no_number(reference: Path, tmp_path: Path, compat: str, n_known: list[float]) -> None:
+    """KWSEval -w counts such a query as in the vocabulary, which is 0."""
+    (tmp_path / "run.kwslist.xml").write_text(
+        RUN.replace('"K1" search_time="1" oov_count="0"', '"K1" search_time="1" oov_count="NA"')
+    )
+    assert 'oov_count="NA"' in (tmp_path / "run.kwslist.xml").read_text()
+    evaluation = sws.open(reference, compat=compat)
+    result = sws.score(evaluation, ["n_target"], runs=tmp_path / "run.kwslist.xml", by=["oov_count:0/1"])
+    rows = result.scores[result.scores["query"].notna() & (result.scores["condition"] == "oov_count=0")]
+    assert sorted(rows["value"]) == n_known
+
+
 def test_each_run_has_its_own_oov_count(swsdask: Swsdask, reference: Path, files: Files, tmp_path: Path) -> None:
     second = RUN.replace('"K1" search_time="1" oov_count="0"', '"K1" search_time="1" oov_count="2"').replace(
         "first", "second"

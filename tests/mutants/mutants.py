@@ -171,8 +171,8 @@ MUTANTS = (
     Mutant(
         "KWSEval does not know the oov_count of a query that a run does not list",
         "swsdask/archive/reference.py",
-        'dict.fromkeys(spoken.codes.query_ids, "0") | dict(oov_counts)',
-        "dict(oov_counts)",
+        'dict.fromkeys(spoken.codes.query_ids, "0") | known',
+        "known",
         ("tests/conformance/test_kwseval_cases.py",),
     ),
     Mutant(
