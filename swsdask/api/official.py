@@ -159,14 +159,25 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     if aligned is None:
         raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
     documents = archive.documents
-    reference = build_reference(archive, settings, [["source_type"]])
+    kinds = sorted({*documents["source_type"].to_pylist()})
+    own = {title: [kind for kind in kinds if kind.upper() == title] for title in TYPES}
+    own = {title: names for title, names in own.items() if names}
+    curves = {title: [kind for kind in kinds if title in kind.upper()] for title in own}
+    by = ["source_type", *(f"source_type:{'+'.join(names)}" for names in (*own.values(), *curves.values()))]
+    reference = build_reference(archive, settings, [[key] for key in dict.fromkeys(by)])
     point = weights(reference, settings)
-    titles = {condition.name.partition("=")[2].upper() or ALL: condition for condition in reference.conditions}
-    blocks = [title for title in (*TYPES, ALL) if title in titles]
-    if {titles[title].name for title in blocks} - {*result.overall["condition"].unique().to_pylist()}:
-        raise SettingsError("STDEval's reports have a block for each type of source: score by source_type.")
-    kinds = pc.utf8_upper(documents["source_type"])
-    parts = {title: documents if title == ALL else documents.filter(pc.equal(kinds, title)) for title in blocks}
+    conditions, of_curves = (
+        {title: f"source_type={'+'.join(names)}" for title, names in each.items()} | {ALL: "all"}
+        for each in (own, curves)
+    )
+    if missing := {*conditions.values(), *of_curves.values()} - {*result.overall["condition"].unique().to_pylist()}:
+        keys = sorted({name.replace("=", ":", 1) if "+" in name else "source_type" for name in missing})
+        raise SettingsError(f"STDEval's reports have a block for each type of source: score by {' and '.join(keys)}.")
+    trials = {condition.name: condition.n_trials for condition in reference.conditions}
+    parts = {
+        title: documents if title == ALL else documents.filter(pc.is_in(documents["source_type"], pa.array(own[title])))
+        for title in conditions
+    }
     places = documents.select(["document", "channel", "source_type"]).to_pylist()
     evaluated = StdevalContext(
         c_fa=point.c_fa,
@@ -174,8 +185,9 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         p_target=point.p_target,
         trials_per_second=settings.trials_per_second,
         language=(archive.queries.schema.metadata or {}).get(b"language", b"").decode(),
-        conditions={title: titles[title].name for title in blocks},
-        trials={title: titles[title].n_trials for title in blocks},
+        conditions=conditions,
+        curves=of_curves,
+        trials={title: trials[name] for title, name in conditions.items()},
         seconds={title: speech_seconds(part, settings.compat) for title, part in parts.items()},
         texts=_texts(archive.queries),
         types={(row["document"], row["channel"]): row["source_type"] for row in places},

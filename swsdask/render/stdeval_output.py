@@ -5,7 +5,8 @@ totals, means and maxima, for each type of source and for all. SYSTEM.ali.csv is
 STDEval's under `compat = "stdeval"`.
 
 QUIRK: a term without occurrences has no rates, but its false alarms are listed and totalled. Without any occurrence
-the mean time of a search is -1000.
+the mean time of a search is -1000. The maxima of a type of source are those of all types whose names contain its name,
+in any case: those of CTS cover SPLITCTS. Types whose names differ only in case are one.
 
 F4DE's two scorers, KWSEval and STDEval, print tables as text in columns with nested headings, and as CSV. A column is
 named by its headings from the outermost inwards, a row likewise. A column is four characters wider than its widest
@@ -55,11 +56,15 @@ Numbers = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Block:
-    """A type of source, or all: its numbers over all queries and for each, its trials and seconds of speech."""
+    """A type of source, or all: its numbers over all queries and for each, its trials and seconds of speech.
+
+    `maxima` are the numbers over all queries of its DET curve, None if there is none.
+    """
 
     title: str
     overall: Numbers
     of_queries: Mapping[str, Numbers]
+    maxima: Numbers | None
     n_trials: int
     seconds: float
 
@@ -74,9 +79,9 @@ class StdevalContext:
     """The facts of the evaluation that reports have beside the numbers.
 
     `conditions`, `trials` and `seconds` have the name of the condition, the number of trials and the seconds of each
-    block by its title. `texts` has the searched text by query id, `types` the type of source by document and channel,
-    `times` the seconds that each system searched for each query. `decided` has the highest score of a NO and the lowest
-    of a YES for the systems whose list has more detections than the alignment.
+    block by its title, `curves` the condition of its DET curve. `texts` has the searched text by query id, `types` the
+    type of source by document and channel, `times` the seconds that each system searched for each query. `decided` has
+    the highest score of a NO and the lowest of a YES for the systems whose list has more detections than the alignment.
     """
 
     c_fa: float
@@ -85,6 +90,7 @@ class StdevalContext:
     trials_per_second: float
     language: str
     conditions: Mapping[str, str]
+    curves: Mapping[str, str]
     trials: Mapping[str, int]
     seconds: Mapping[str, float]
     texts: Mapping[str, str]
@@ -117,14 +123,22 @@ def _blocks(scores: pa.Table, evaluated: StdevalContext) -> list[Block]:
     """Select the types with terms that have occurrences, and all."""
     blocks = []
     for title, condition in evaluated.conditions.items():
-        numbers: dict[str | None, dict[str, float]] = {}
-        for row in scores.filter(pc.equal(scores["condition"], condition)).to_pylist():
-            numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
-        overall = numbers.pop(None, {"n_target": 0.0})
+        overall, of_queries = _numbers(scores, condition)
         if title == ALL or overall["n_target"]:
-            of_queries = {str(query): own for query, own in numbers.items()}
-            blocks.append(Block(title, overall, of_queries, evaluated.trials[title], evaluated.seconds[title]))
+            maxima, of_curve = _numbers(scores, evaluated.curves[title])
+            has_curve = len(of_curve) > 1 and not math.isnan(maxima["mtwv_threshold"])
+            trials, seconds = evaluated.trials[title], evaluated.seconds[title]
+            blocks.append(Block(title, overall, of_queries, maxima if has_curve else None, trials, seconds))
     return blocks
+
+
+def _numbers(scores: pa.Table, condition: str) -> tuple[Numbers, dict[str, Numbers]]:
+    """The numbers of a condition over all queries and for each."""
+    numbers: dict[str | None, dict[str, float]] = {}
+    for row in scores.filter(pc.equal(scores["condition"], condition)).to_pylist():
+        numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
+    overall = numbers.pop(None, {"n_target": 0.0})
+    return overall, {str(query): own for query, own in numbers.items()}
 
 
 def occurrence_report(
@@ -282,8 +296,8 @@ def _maxima(blocks: Sequence[Block], values: Sequence[float]) -> Iterator[str]:
     for block, value in zip(blocks, values, strict=True):
         if block.title == ALL:
             yield rule
-        own = block.overall
-        if len(block.of_queries) < 2 or math.isnan(own["mtwv_threshold"]):
+        own = block.maxima
+        if own is None:
             yield f"| {block.title:>11} |      N/A  |     N/A  |     N/A     N/A          N/A |"
         else:
             point = f"{own['mtwv_p_fa']:.5f}   {own['mtwv_p_miss']:.3f}   {own['mtwv_threshold']:.8f}"

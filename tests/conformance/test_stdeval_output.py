@@ -32,14 +32,26 @@ CASES: dict[str, dict[str, Any]] = {
     "one-term": _SWS2013,
     "outside": {**_SWS2013, "outside": "drop"},
     "silent": _SWS2013,
+    "types-alike": {},
 }
 """The settings of each case."""
 
 
-def written(folder: Path, settings: dict[str, Any], into: Path | str, name: str = "s", **how: Any) -> None:
+BY = {"types-alike": ["source_type", "source_type:CTS+cts", "source_type:CTS+SplitCTS+cts"]}
+"""The conditions of cases whose types have names that are alike."""
+
+
+def written(
+    folder: Path,
+    settings: dict[str, Any],
+    into: Path | str,
+    name: str = "s",
+    by: str | list[str] = "source_type",
+    **how: Any,
+) -> None:
     evaluation = sws.open(folder, preset="std2006", compat="stdeval", settings={"evaluation": settings})
     measures, runs = measures_of_tool("stdeval", None), {name: folder / "s.stdlist.xml"}
-    result = sws.score(evaluation, measures, runs=runs, by="source_type", alignment=True, **how)
+    result = sws.score(evaluation, measures, runs=runs, by=by, alignment=True, **how)
     sws.write(result, into, outputs=(), tool="stdeval", evaluation=evaluation)
 
 
@@ -47,7 +59,7 @@ def written(folder: Path, settings: dict[str, Any], into: Path | str, name: str 
 def test_reports_of_own_cases(own_cases: Path, tmp_path: Path, case: str) -> None:
     """That of `words` was printed without -d, which prints the maxima."""
     folder = own_cases / "stdeval" / case
-    written(folder, CASES[case], tmp_path)
+    written(folder, CASES[case], tmp_path, by=BY.get(case, "source_type"))
     report, expected = (file.read_text() for file in (tmp_path / "s.occ.txt", folder / "expected.occ.txt"))
     if case == "words":
         report = report.partition("\n\n")[0] + "\n"
@@ -104,6 +116,12 @@ def test_what_it_goes_with(own_cases: Path, tmp_path: Path, capfd: pytest.Captur
         sws.write(result, tmp_path, tool="stdeval", evaluation=evaluation)
 
 
+def test_types_whose_names_are_alike_need_conditions_that_join_them(own_cases: Path, tmp_path: Path) -> None:
+    joined = "score by source_type:CTS\\+SplitCTS\\+cts and source_type:CTS\\+cts"
+    with pytest.raises(SettingsError, match=joined):
+        written(own_cases / "stdeval/types-alike", {}, tmp_path)
+
+
 @pytest.mark.parametrize("tool", ["stdeval", "kwseval"])
 def test_a_list_without_decisions(own_cases: Path, tmp_path: Path, tool: str) -> None:
     """Either tool refuses it. Nothing is written."""
@@ -122,6 +140,6 @@ def test_decisions_at_zero_are_compared_as_such() -> None:
         {"system": "s", "query": "q", "document": "d", "score": 0.0, "decision": "YES", "outcome": "false_alarm"},
         {"system": "s", "query": "q", "document": "e", "score": -0.5, "decision": "NO", "outcome": "miss"},
     ]
-    evaluated = StdevalContext(0.1, 1.0, 0.0001, 1.0, "english", {}, {}, {}, {"q": "word"}, {}, {"s": {}}, {})
+    evaluated = StdevalContext(0.1, 1.0, 0.0001, 1.0, "english", {}, {}, {}, {}, {"q": "word"}, {}, {"s": {}}, {})
     report = occurrence_report("s", {}, [], pa.Table.from_pylist(rows, ALIGNMENT), evaluated)
     assert "OK (Max NO: -0.5000, Min YES: 0.0000)" in report
