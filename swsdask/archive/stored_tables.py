@@ -264,7 +264,7 @@ def check_spans(storage: Storage, stored: StoredFile, table: pa.Table, *pairs: t
     for first, last in pairs:
         check_range(storage, stored, table, first, None)
         if pc.any(pc.less(table[last], table[first])).as_py():
-            raise damaged(storage, stored.file, f"one with a {last} before its {first}")
+            raise damaged(storage, stored.file, f"one with {last} before {first} in a row")
 
 
 def check_range(storage: Storage, stored: StoredFile, table: pa.Table, column: str, high: int | None) -> None:

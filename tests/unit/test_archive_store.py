@@ -161,9 +161,9 @@ def test_an_occurrence_that_ends_before_it_starts_is_no_damage(
     (file,) = (archive / "tables").glob("occurrences-*")
     sound = pq.read_table(file)
     for column, value, told in (
-        ("first_word_end", 299_999, "first_word_end before its start"),
-        ("last_word_start", 305_001, "end before its last_word_start"),
-        ("end", 1, "end before its last_word_start"),
+        ("first_word_end", 299_999, "first_word_end before start in a row"),
+        ("last_word_start", 305_001, "end before last_word_start in a row"),
+        ("end", 1, "end before last_word_start in a row"),
     ):
         rows = sound.to_pylist()
         rows[-1][column] = value
