@@ -95,6 +95,10 @@ class Texts:
         self.arena = np.empty(1 << 16, np.uint8)
         self.lines = np.empty(2048, np.int64)
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self.slots[:] = -1
+
     def truncate(self, entries: int) -> None:
         """Forget all but the first `entries`."""
         fill_slots(entries, self.hashes, self.slots)
@@ -165,7 +169,7 @@ class PieceBuilder:
     def _begin(self, query: tuple[str, int] | None, capacity: int) -> None:
         """An empty piece; `query` is the list that stays open, and its line."""
         self._columns = Columns.empty(min(capacity, self._rows_per_piece))
-        self._files.truncate(0)
+        self._files.clear()
         self._queries = [query[0]] if query else []
         self._query_lines = [query[1]] if query else []
         self._continued = len(self._queries)
