@@ -34,11 +34,20 @@ OWN: dict[str, dict[str, Any]] = {
         for case in ("conditions", "inc-conditions", "inc-none", "inc-one")
     },
     "kwseval/every-segment": of_kwseval(OWN_CASES / "kwseval/every-segment", trials="segment"),
-    "kwseval/no-targets": of_kwseval(OWN_CASES / "kwseval/no-targets"),
+    **{f"kwseval/{case}": of_kwseval(OWN_CASES / "kwseval" / case) for case in ("no-targets", "one-query")},
     "kwseval/unlisted": of_kwseval(OWN_CASES / "kwseval/unlisted", unlisted_queries="exclude"),
     **{
         f"stdeval/{case}": {**of_terms(OWN_CASES / "stdeval" / case, "s.stdlist.xml"), **STDEVAL}
-        for case in ("ecf-filter", "one-term", "outside", "silent", "source-types", "three-types", "words")
+        for case in (
+            "ecf-filter",
+            "one-term",
+            "outside",
+            "silent",
+            "source-types",
+            "three-types",
+            "types-alike",
+            "words",
+        )
     },
     **{
         f"quesst/{case}": {
