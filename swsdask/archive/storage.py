@@ -23,7 +23,7 @@ import pyarrow as pa
 from swsdask.archive import local
 from swsdask.model.errors import ArchiveError, StoreError, SwsdaskError, without_secrets
 from swsdask.model.limits import shortage
-from swsdask.places.reading import file_system, local_path
+from swsdask.places.reading import all_below, file_system, local_path
 from swsdask.places.writing import sync
 
 if TYPE_CHECKING:
@@ -281,21 +281,20 @@ class Storage:
     def _listed(self, folder: str, *, below: bool) -> dict[str, Mapping[str, object]]:
         """The details of the files in a folder, and in its subfolders if `below`, by name; none if it does not exist.
 
-        A listing that fails is never taken for an empty one: what no version names is removed. `find` of fsspec with a
-        depth would omit folders that it cannot list. Without, stores list all levels by one request, and raise.
+        A listing that fails is never taken for an empty one: what no version names is removed. Stores list all levels
+        by one request, and raise.
         """
         filesystem, root = self._opened
         place = f"{root}/{folder}" if folder else root
         filesystem.invalidate_cache()
-        if below:
-            infos = list(filesystem.find(place, detail=True).values())
+        infos: Mapping[str, Mapping[str, object]] = {}
+        if below and self._is(_CONDITIONAL_PUT):
+            infos = filesystem.find(place, detail=True)
         else:
-            try:
-                infos = [info for info in filesystem.ls(place, detail=True) if info["type"] != "directory"]
-            except FileNotFoundError:
-                infos = []
-        found = ((info["name"].removeprefix(root).lstrip("/"), info) for info in infos)
-        return {name: info for name, info in found if name}
+            with suppress(FileNotFoundError):
+                infos = all_below(filesystem, place, None if below else 1)
+        found = {path.removeprefix(root).lstrip("/"): info for path, info in infos.items()}
+        return {name: info for name, info in found.items() if name and info.get("type") != "directory"}
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of that name."""

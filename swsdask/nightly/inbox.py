@@ -29,7 +29,7 @@ from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem, is_text, one_line
-from swsdask.places.reading import is_local, settles_in, stamp_of
+from swsdask.places.reading import all_below, is_local, settles_in, stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
 
@@ -172,7 +172,7 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         if is_glob(entry):
             infos = filesystem.glob(path, detail=True, **strictly)
         elif deepest is not None and not strictly:
-            infos = _levels(filesystem, path, deepest)
+            infos = all_below(filesystem, path, deepest)
         else:
             infos = filesystem.find(path, maxdepth=deepest, withdirs=True, detail=True, **strictly)
         if not isinstance(infos, dict):  # of a file, from Azure
@@ -186,27 +186,6 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
     root = folder.rstrip("/")
     return filesystem, root, {each.rstrip("/"): info for each, info in infos.items() if "/." not in each[len(root) :]}
-
-
-def _levels(filesystem: AbstractFileSystem, path: str, deepest: int) -> dict[str, Mapping[str, object]]:
-    """The details of all that is at most `deepest` levels below a folder of a store.
-
-    `find` of fsspec takes folders that it cannot list for empty ones, if it has to stop at a depth.
-    """
-    found: dict[str, Mapping[str, object]] = {}
-    folders = [path]
-    for level in range(deepest):
-        inside: dict[str, Mapping[str, object]] = {}
-        for folder in folders:
-            try:
-                inside |= {info["name"].rstrip("/"): info for info in filesystem.ls(folder, detail=True)}
-            except FileNotFoundError:  # A folder below was removed meanwhile.
-                if level == 0:
-                    raise
-        new = {name: info for name, info in inside.items() if name not in found and name not in folders}
-        found |= new if level else inside  # The entry itself may be a file.
-        folders = [name for name, info in new.items() if info["type"] == "directory"]
-    return found
 
 
 def _folder(url: str) -> str:

@@ -321,6 +321,31 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
     return InputError(replace(problem, transient=True))
 
 
+def all_below(
+    filesystem: AbstractFileSystem, folder: str, deepest: int | None = None
+) -> dict[str, Mapping[str, object]]:
+    """The details of all files and folders below a folder, at most `deepest` levels, by path; a file has itself.
+
+    `find` of fsspec takes folders that it cannot list for empty ones. This function raises the error of the store, and
+    `FileNotFoundError` if there is no such folder.
+    """
+    found: dict[str, Mapping[str, object]] = {}
+    folders, level = [folder], 0
+    while folders and level != deepest:
+        inside: dict[str, Mapping[str, object]] = {}
+        for each in folders:
+            try:
+                inside |= {info["name"].rstrip("/"): info for info in filesystem.ls(each, detail=True)}
+            except FileNotFoundError:  # A folder below was removed meanwhile.
+                if level == 0:
+                    raise
+        new = {name: info for name, info in inside.items() if name not in found and name not in folders}
+        found |= new if level else inside
+        folders = [name for name, info in new.items() if info["type"] == "directory"]
+        level += 1
+    return found
+
+
 SETTLED_S = 2.0
 """The age from which a modification time is trusted: no file system has longer clock ticks."""
 

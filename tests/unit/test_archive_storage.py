@@ -266,11 +266,14 @@ def all_files(url: str) -> dict[str, bytes]:
     return {name: Storage(url).read(name) for name in Storage(url).files(below=True)}
 
 
+LEFT = "tables/left-0123456789abcdef.parquet"
+
+
 def of_two_versions(url: str) -> dict[str, bytes]:
     """Write an archive of two versions, and a file that no version names; return the content of all files."""
     write_runs(Storage(url), TABLES, [source(rows(9))], EvaluationSettings())
     write_runs(Storage(url), None, [source(rows(5), "b")], EvaluationSettings())
-    Storage(url).write("tables/left-0123456789abcdef.parquet", b"")
+    Storage(url).write(LEFT, b"")
     return all_files(url)
 
 
@@ -308,12 +311,14 @@ def test_a_listing_that_fails_is_never_taken_for_an_empty_folder(
         if said:
             assert failed
             assert "cannot be listed: PermissionError: The provided token has expired" in said
-        else:  # After a commit, temporary files that cannot be removed are no failure.
-            assert not failed or "c" in [run.system for run in open_archive(url).runs]
+        elif failed and not Path(failed[0]).suffix:  # fsspec may list a file to remove it
+            # After a commit, temporary files that cannot be removed are no failure.
+            assert "c" in [run.system for run in open_archive(url).runs]
         if not failed:
             break
         assert verify(url).damaged == {}
         if command is not COMMANDS[1]:  # `expire` removes versions before it lists what only they need.
+            del before[LEFT]
             assert before.items() <= all_files(url).items()
     assert after > 0
 
@@ -327,7 +332,7 @@ def test_a_listing_that_s3_refuses_removes_nothing(
     of_two_versions(s3.url)
 
     def would_remove(url: str) -> None:
-        assert vacuum(url, older_than_s=0.0, dry_run=True) == ["tables/left-0123456789abcdef.parquet"]
+        assert vacuum(url, older_than_s=0.0, dry_run=True) == [LEFT]
 
     original = S3FileSystem._lsdir
     for after in range(20):
