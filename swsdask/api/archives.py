@@ -202,6 +202,8 @@ def verify(
     ------
     ArchiveError
         There is no archive, or none of its manifests can be read.
+    StoreError
+        A store does not let a file be read now.
 
     Examples
     --------
@@ -247,6 +249,8 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
         `older_than_s` is NaN.
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
+    StoreError
+        A store does not let a version be read now. Then nothing is removed.
 
     Examples
     --------
@@ -286,6 +290,8 @@ def expire(
         Neither `keep` nor `older_than_s` is given, or `older_than_s` is NaN.
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
+    StoreError
+        A store does not let a version be read now. Then nothing is removed.
 
     Notes
     -----

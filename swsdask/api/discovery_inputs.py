@@ -15,7 +15,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import Verification
 from swsdask.archive.versions import manifest_name
 from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragments, system_of
-from swsdask.execution.executor import Progress
+from swsdask.execution.executor import Progress, or_unseen
 from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
@@ -315,6 +315,7 @@ def ingest_discovery(
     >>> archive.version, [system.n_fragments for system in archive.systems]
     (1, [37, 341, 112, 58])
     """
+    shown = or_unseen(progress)
     roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: readable(place) for role, place in roles.items() if place is not None}
     files = class_files(classes)
@@ -325,7 +326,6 @@ def ingest_discovery(
     layers = discovery_layers(definition, n_folds, settings)
     layers = layers if kept is None else layers.over(kept)
     layers.settings()
-    report = None if progress is None else lambda label: progress.begin(label, 0)
     return ingest_tables(
         os.fspath(archive),
         tables,
@@ -333,5 +333,5 @@ def ingest_discovery(
         replace=replace_systems,
         keep=layers,
         change_settings=change_settings,
-        progress=report,
+        progress=lambda label: shown.begin(label, 0),
     )

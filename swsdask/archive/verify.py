@@ -100,6 +100,8 @@ def verify(
     ------
     ArchiveError
         If there is no archive, or none of its manifests can be read.
+    StoreError
+        If a store does not let a file be read now. Nothing is known of the files then.
     """
     storage = Storage(url)
     copy = None if repair is None else Storage(repair)

@@ -408,9 +408,9 @@ def _lines_of_equal_twv(ax: axes.Axes, beta: float) -> None:
         inside = (y > low) & (y < high)
         if inside.sum() > 1:
             ax.plot(x[inside], y[inside], color="grey", linewidth=0.6, zorder=1, label="_")
-            ax.annotate(
-                f"TWV {level:.1f}", (x[inside][0], y[inside][0]), fontsize="x-small", color="grey", clip_on=True
-            )
+            at = 0 if inside[0] else min(10, inside.sum() - 1)  # The frame cuts names where lines come from above.
+            place = x[inside][at], y[inside][at]
+            ax.annotate(f"TWV {level:.1f}", place, fontsize="x-small", color="grey", clip_on=True)
 
 
 def _finished(ax: axes.Axes, condition: str, lines: Sequence[Line2D], without: Sequence[str]) -> axes.Axes:

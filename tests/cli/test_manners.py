@@ -323,28 +323,29 @@ def test_the_demo_checks_its_options_before_it_removes_anything(swsdask: Call, t
     assert contents(tmp_path) == before
 
 
+def error_beside(mine: Path, swsdask: Call, out: Path) -> str:
+    """The message of a demo that finds a file in its folder, and leaves it and all others."""
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    before = contents(out)
+    outcome = swsdask(*SMALL, out, "--nightly")
+    assert outcome.code == 2
+    assert contents(out) == before
+    return outcome.err
+
+
 @pytest.mark.parametrize("name", ["archive/x", "inbox/notes.txt", "board/mine.txt", "nightly.toml", "demo.txt"])
 def test_the_demo_leaves_a_folder_that_no_demo_made(swsdask: Call, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("mine")
-    before = contents(tmp_path)
-    outcome = swsdask(*SMALL, tmp_path, "--nightly")
-    assert outcome.code == 2
-    assert f"{tmp_path / name.partition('/')[0]}: expected nothing, or what an earlier demo made" in outcome.err
-    assert contents(tmp_path) == before
+    said = error_beside(tmp_path / name, swsdask, tmp_path)
+    assert f"{tmp_path / name.partition('/')[0]}: expected nothing, or what an earlier demo made" in said
 
 
 @pytest.mark.parametrize("name", ["archive/x", "inbox/notes.txt", "inbox/mine/run.kwslist.xml", "board/mine.txt"])
 def test_the_demo_leaves_what_was_added_to_an_earlier_one(swsdask: Call, tmp_path: Path, name: str) -> None:
     assert swsdask(*SMALL, tmp_path, "--nightly").code == 0
     assert swsdask(*SMALL, tmp_path, "--nightly").code == 0
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("mine")
-    before = contents(tmp_path)
-    outcome = swsdask(*SMALL, tmp_path, "--nightly")
-    assert outcome.code == 2
-    assert f"{tmp_path / name}: expected only what an earlier demo made" in outcome.err
-    assert contents(tmp_path) == before
+    said = error_beside(tmp_path / name, swsdask, tmp_path)
+    assert f"{tmp_path / name}: expected only what an earlier demo made" in said
 
 
 def test_the_demo_leaves_an_archive_with_runs_of_others(swsdask: Call, tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ def test_a_det_curve_is_that_of_the_table(result: sws.Result) -> None:
     x, y = (np.asarray(data) for data in (equal[0].get_xdata(), equal[0].get_ydata()))
     twv = y + BETA * x
     assert twv == pytest.approx(np.full(len(x), twv[0]))
+    axes.figure.draw_without_rendering()
+    names = [text for text in axes.texts if text.get_text().startswith("TWV ")]
+    assert len(names) == len(equal)
+    assert all(text.get_window_extent().y1 <= axes.get_window_extent().y1 for text in names)
 
 
 def test_the_first_ten_of_the_leaderboard(result: sws.Result) -> None:

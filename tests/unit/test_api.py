@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.execution.executor import SerialExecutor
+from swsdask.simulate.discovery import DISCOVERERS, simulate_classes, simulate_corpus, write_classes, write_corpus
 from tests.cli.conftest import Files, files
 
 __all__ = ["files"]
@@ -80,3 +82,32 @@ def test_the_temporary_archive_is_removed_after_workers_that_still_write(
     assert sws.score(files.reference, "stwv", runs=files.run).table.num_rows
     sws.calibrate(files.reference, files.run)
     assert not list(tmp_path.glob("swsdask-tmp-*"))
+
+
+def test_progress_of_another_kind_is_refused_by_every_function(files: Files, tmp_path: Path) -> None:
+    archive, found = files.folder / "archive", tmp_path / "found"
+    sws.ingest(archive, files.reference, runs={"a": files.run, "b": files.run})
+    corpus = simulate_corpus(1, n_phones=2000)
+    write_corpus(corpus, tmp_path)
+    write_classes(simulate_classes(corpus, DISCOVERERS[0]), found)
+    alignments = {"phones": tmp_path / "sim.phn", "words": tmp_path / "sim.wrd"}
+    given: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
+        "apply_calibration": ((sws.calibrate(archive, "a"), files.run, tmp_path / "applied"), {}),
+        "benchmark": ((archive,), {}),
+        "calibrate": ((archive, "a"), {}),
+        "compare": ((archive,), {}),
+        "discover": ((found,), alignments),
+        "errors": ((archive,), {}),
+        "ingest": ((files.folder / "new", files.reference), {"runs": files.run}),
+        "ingest_discovery": ((tmp_path / "new", found), alignments),
+        "score": ((archive,), {}),
+        "verify": ((archive,), {}),
+    }
+    functions = {name for name in sws.__all__ if inspect.isfunction(getattr(sws, name))}
+    assert {name for name in functions if "progress" in inspect.signature(getattr(sws, name)).parameters} == set(given)
+    for name, (arguments, more) in given.items():
+        with pytest.raises(sws.SettingsError, match=r"progress: expected .* begin and advance; found True"):
+            getattr(sws, name)(*arguments, **more, progress=True)
+    assert not (files.folder / "new").exists()
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "applied").exists()

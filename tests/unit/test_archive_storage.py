@@ -297,30 +297,44 @@ COMMANDS: list[Any] = [
 ]
 
 
+def failures(
+    command: Callable[[str], object], method: str, kind: type[Exception], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, dict[str, bytes], str, str]]:
+    """Run a command on new archives while each call of a method fails in turn, until it ends without that.
+
+    Yields the archive, its files before, the place where the method failed and the message of the command's error, if
+    it raised one. No archive may be damaged.
+    """
+    for after in range(100):
+        url = f"memory://{folder}/{after}"
+        before = of_two_versions(url)
+        with monkeypatch.context() as patched:
+            failed = with_one_failure(patched, method, after)
+            said = error_of(command, url, kind)
+        if not failed:
+            assert not said
+            return
+        assert verify(url).damaged == {}
+        yield url, before, failed[0], said
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_listing_that_fails_is_never_taken_for_an_empty_folder(
     command: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder that seems empty has no versions, so that no file of it is needed and the next version is the first."""
-    for after in range(100):
-        url = f"memory://{tmp_path}/{after}"
-        before = of_two_versions(url)
-        with monkeypatch.context() as patched:
-            failed = with_one_failure(patched, "ls", after)
-            said = error_of(command, url, ArchiveError)
+    tried = 0
+    for url, before, place, said in failures(command, "ls", ArchiveError, tmp_path, monkeypatch):
+        tried += 1
         if said:
-            assert failed
             assert "cannot be listed: PermissionError: The provided token has expired" in said
-        elif failed and not Path(failed[0]).suffix:  # fsspec may list a file to remove it
+        elif not Path(place).suffix:  # fsspec may list a file to remove it
             # After a commit, temporary files that cannot be removed are no failure.
             assert "c" in [run.system for run in open_archive(url).runs]
-        if not failed:
-            break
-        assert verify(url).damaged == {}
         if command is not COMMANDS[1]:  # `expire` removes versions before it lists what only they need.
             del before[LEFT]
             assert before.items() <= all_files(url).items()
-    assert after > 0
+    assert tried
 
 
 def test_a_listing_that_s3_refuses_removes_nothing(
@@ -356,19 +370,11 @@ def test_a_listing_that_s3_refuses_removes_nothing(
 def test_a_read_that_fails_is_an_error_of_the_store_not_damage(
     command: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for after in range(100):
-        url = f"memory://{tmp_path}/{after}"
-        of_two_versions(url)
-        with monkeypatch.context() as patched:
-            failed = with_one_failure(patched, "cat_file", after)
-            said = error_of(command, url, StoreError)
-        if said:
-            assert f"{url}/" in said
-            assert "cannot be read: PermissionError: The provided token has expired" in said
-        if not failed:
-            break
-        assert verify(url).damaged == {}
-    assert after > 0 or command is is_archive
+    tried = 0
+    for _, _, place, said in failures(command, "cat_file", StoreError, tmp_path, monkeypatch):
+        tried += 1
+        assert f"memory://{place}: cannot be read: PermissionError: The provided token has expired" in said
+    assert tried or command is is_archive
 
 
 def test_slashes_of_an_url_are_single(

@@ -91,14 +91,17 @@ def test_a_run_of_numbers_alone_is_not_a_ctm(tmp_path: Path, iteration: str, tag
 
 
 def test_values_after_the_tag_are_ignored(tmp_path: Path) -> None:
-    """As trec_eval ignores them, on the first line and on others."""
+    """As trec_eval ignores them, which the header says; but not if the first line has none."""
     first, second, *others = RUN.splitlines()
-    for number, rows in enumerate(([f"{first}  more  of it", second], [first, f"{second}\tmore"])):
+    for number, row in enumerate((second, f"{second}\tmore")):
         for system in (None, "named"):
-            file, found = write(tmp_path, f"{number}", "\n".join(["# a run", "", *rows, *others])), Problems()
+            text = "\n".join(["# a run", "", f"{first}  more  of it", row, *others])
+            file, found = write(tmp_path, f"{number}", text), Problems()
             (piece,) = read_run(file, found, system=system)
             assert (len(found), piece.header.system) == (0, system or "tag")
+            assert piece.header.attributes["ignored_columns"] == "after the tag"
             assert (piece.documents, piece.score.tolist()) == (("D2", "D9", "D1"), [0.5, 0.25, 0.125, 0.3])
+    assert [line for line, *_ in problems_of(write(tmp_path, "later", f"{first}\n{second} more\n"))] == [2]
     wrong = write(tmp_path, "wrong", "\n".join([f"{first} more", "7 Q0 D9", f"{others[0]} x"]))
     assert [line for line, *_ in problems_of(wrong)] == [2]
 

@@ -301,8 +301,6 @@ def test_arguments_of_other_types_are_named() -> None:
         sws.SettingsError, match=r"expected an executor, its name, its file or the address of a scheduler .*; found 4"
     ):
         sws.score(evaluation, runs=RUN, executor=4)  # type: ignore[arg-type]
-    with pytest.raises(sws.SettingsError, match=r"progress: expected an object with .*begin and advance; found True"):
-        sws.score(evaluation, runs=RUN, progress=True)  # type: ignore[arg-type]
     with pytest.raises(sws.SettingsError, match="No measure is named"):
         sws.score(evaluation, [], runs=RUN)
     with pytest.raises(sws.SettingsError, match=r"engine\.workers"), sws.cluster("threads", workers=0):

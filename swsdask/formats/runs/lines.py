@@ -3,8 +3,9 @@
 Kaldi's form: query, document, start, end and score. A CTM: document, channel (a number, or A and B), start, duration,
 query and score.
 
-TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag. Rank, `Q0` and
-values after the tag are ignored, but a rank must be a whole number or `-`. Where judgments do not say that a run is
+TREC's runs: lines `query Q0 document rank score tag`, separated by blanks. A run's name is its tag. Rank and `Q0` are
+ignored, but a rank must be a whole number or `-`. If the first line has values after the tag, those of all lines are
+ignored, as in trec_eval, and the header's attribute `ignored_columns` says so. Where judgments do not say that a run is
 TREC's, the second value of the first line must be `Q0` or a whole number. No pair of query and document may occur
 twice. A document's id is its whole name, with directories and endings. A line that begins with `#`, in a run also after
 blanks, is a comment, as in trec_eval 10.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -180,14 +182,22 @@ class _TrecRun(LineFormat):
         self, file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
     ) -> Iterator[RunPiece]:
         """The pieces of a run; a detection of a document starts at 0 and has no duration."""
+        blocks = with_even_blanks(_without(_TREC_COMMENT, read_lines(file)))
+        begin = next(blocks)
+        more = begin.data.lstrip(b"\n").partition(b"\n")[0].count(b" ") >= len(_COLUMNS)
+        ignored = {"ignored_columns": "after the tag"} if more else {}
         try:
-            header = read_header({WITHOUT_TIMES: "true", **encoding.attributes}, file, system)
+            header = read_header({WITHOUT_TIMES: "true", **ignored, **encoding.attributes}, file, system)
         except FormatError as fault:
             problems.add(file, None, fault.expected, fault.found, fault.remedy)
             return
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=True)
+        unread = ("Q0",) if system is None else ("Q0", "system")
+        columns = {name: at for at, name in enumerate(_COLUMNS) if name not in unread}
+        form = "query Q0 document rank score tag"
+        lines = Separated(problems, " ", len(_COLUMNS), columns, form=form, more=more)
         once = Once("a document once for a query")
-        yield from gathering.pieces(_run_batches(file, problems, once, named=system is not None))
+        yield from gathering.pieces(_run_batches(chain((begin,), blocks), lines, once))
         once.note(file, problems)
 
 
@@ -196,10 +206,8 @@ LINE_FORMATS = (KALDI, TREC, CTM)
 """The formats, in the order in which they are tried."""
 
 
-def _run_batches(file: str, problems: Problems, once: Once, *, named: bool) -> Iterator[Batch]:
-    columns = {name: at for at, name in enumerate(_COLUMNS) if name != "Q0" and not (named and name == "system")}
-    lines = Separated(problems, " ", len(_COLUMNS), columns, form="query Q0 document rank score tag", more=True)
-    for batch in lines.batches(with_even_blanks(_without(_TREC_COMMENT, read_lines(file)))):
+def _run_batches(blocks: Iterator[Lines], lines: Separated, once: Once) -> Iterator[Batch]:
+    for batch in lines.batches(blocks):
         good = good_rows(batch, "rank", _RANK, "a whole number or - as rank")
         once.take(good)
         yield with_times(good._replace(columns={name: c for name, c in good.columns.items() if name != "rank"}))
