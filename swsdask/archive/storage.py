@@ -23,7 +23,7 @@ import pyarrow as pa
 from swsdask.archive import local
 from swsdask.model.errors import ArchiveError, StoreError, SwsdaskError, without_secrets
 from swsdask.model.limits import shortage
-from swsdask.places.reading import all_below, file_system, local_path
+from swsdask.places.reading import all_below, file_system, local_path, protocols
 from swsdask.places.writing import sync
 
 if TYPE_CHECKING:
@@ -93,11 +93,10 @@ class Storage:
 
     @cached_property
     def _protocols(self) -> tuple[str, ...]:
-        protocol = self._filesystem.protocol
-        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+        return protocols(self._filesystem)
 
-    def _is(self, protocols: tuple[str, ...]) -> bool:
-        return any(name in protocols for name in self._protocols)
+    def _is(self, names: tuple[str, ...]) -> bool:
+        return any(name in names for name in self._protocols)
 
     @property
     def is_local(self) -> bool:
@@ -282,14 +281,14 @@ class Storage:
         """The details of the files in a folder, and in its subfolders if `below`, by name; none if it does not exist.
 
         A listing that fails is never taken for an empty one: what no version names is removed. Stores list all levels
-        by one request, and raise.
+        by one request, and raise, also if there is no bucket.
         """
         filesystem, root = self._opened
         place = f"{root}/{folder}" if folder else root
         filesystem.invalidate_cache()
         infos: Mapping[str, Mapping[str, object]] = {}
         if below and self._is(_CONDITIONAL_PUT):
-            infos = filesystem.find(place, detail=True)
+            infos = all_below(filesystem, place)
         else:
             with suppress(FileNotFoundError):
                 infos = all_below(filesystem, place, None if below else 1)

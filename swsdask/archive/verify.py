@@ -99,12 +99,14 @@ def verify(
     Raises
     ------
     ArchiveError
-        If there is no archive, or none of its manifests can be read.
+        If there is no archive, or none of its manifests can be read, or `repair` is no archive.
     StoreError
         If a store does not let a file be read now. Nothing is known of the files then.
     """
     storage = Storage(url)
     copy = None if repair is None else Storage(repair)
+    if copy is not None and not versions(copy):
+        raise ArchiveError(f"{copy.url}: expected a copy of the archive; found none.")
     run = _Verification(storage, copy, executor or SerialExecutor(), progress)
     kind = run.kind()
     while run.check_versions(kind):

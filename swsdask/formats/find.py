@@ -32,6 +32,7 @@ from swsdask.model.errors import InputError, Problem, Problems, counted, is_text
 from swsdask.model.resources import Resources
 from swsdask.places.reading import (
     ARCHIVED,
+    all_matching,
     before_query,
     file_system,
     is_file,
@@ -329,7 +330,7 @@ def matching(pattern: str) -> list[str]:
             return sorted(glob.glob(pattern, recursive=True))
         filesystem, path = file_system(pattern)
         _, chain, outer = pattern.partition("::")
-        return sorted(filesystem.unstrip_protocol(file) + chain + outer for file in filesystem.glob(path))
+        return sorted(filesystem.unstrip_protocol(file) + chain + outer for file in all_matching(filesystem, path))
     except Exception as error:
         raise storage_fault(pattern, error) from None
 

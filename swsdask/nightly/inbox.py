@@ -18,8 +18,6 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from glob import has_magic
-from itertools import takewhile
 
 from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
@@ -29,7 +27,7 @@ from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem, is_text, one_line
-from swsdask.places.reading import all_below, is_local, settles_in, stamp_of
+from swsdask.places.reading import all_below, all_matching, is_local, settles_in, stamp_of, start_of
 
 LOG = logging.getLogger("swsdask.nightly")
 
@@ -163,20 +161,17 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
-        strictly = {}
-        if isinstance(filesystem, LocalFileSystem):
-            filesystem, strictly = _Local(), {"on_error": "raise"}
-        folder = _begin_of(path) if is_glob(entry) else path
+        folder = start_of(path) if is_glob(entry) else path
         if folder and not filesystem.exists(folder):
             raise FileNotFoundError(folder)
-        if is_glob(entry):
-            infos = filesystem.glob(path, detail=True, **strictly)
-        elif deepest is not None and not strictly:
-            infos = all_below(filesystem, path, deepest)
+        if isinstance(filesystem, LocalFileSystem):
+            filesystem = _Local()
+            if is_glob(entry):
+                infos = filesystem.glob(path, detail=True, on_error="raise")
+            else:
+                infos = filesystem.find(path, maxdepth=deepest, withdirs=True, detail=True, on_error="raise")
         else:
-            infos = filesystem.find(path, maxdepth=deepest, withdirs=True, detail=True, **strictly)
-        if not isinstance(infos, dict):  # of a file, from Azure
-            infos = {each: filesystem.info(each) for each in infos}
+            infos = all_matching(filesystem, path) if is_glob(entry) else all_below(filesystem, path, deepest)
     except Exception as error:
         remedy = "Check the path and its permissions"
         if isinstance(error, FileNotFoundError) and not is_local(entry):
@@ -190,11 +185,6 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
 
 def _folder(url: str) -> str:
     return url.rsplit("/", 1)[0]
-
-
-def _begin_of(pattern: str) -> str:
-    """The folder in which a glob begins; empty for the working directory."""
-    return "/".join(takewhile(lambda part: not has_magic(part), pattern.split("/")))
 
 
 class _Local(LocalFileSystem):  # type: ignore[misc]

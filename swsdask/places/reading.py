@@ -35,6 +35,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from glob import has_magic
+from itertools import takewhile
+from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Self
 
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, counted, remember, without_secrets
@@ -321,14 +324,27 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
     return InputError(replace(problem, transient=True))
 
 
+def protocols(filesystem: AbstractFileSystem) -> tuple[str, ...]:
+    """The protocols of the URLs of a file system."""
+    protocol = filesystem.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
 def all_below(
     filesystem: AbstractFileSystem, folder: str, deepest: int | None = None
 ) -> dict[str, Mapping[str, object]]:
     """The details of all files and folders below a folder, at most `deepest` levels, by path; a file has itself.
 
-    `find` of fsspec takes folders that it cannot list for empty ones. This function raises the error of the store, and
-    `FileNotFoundError` if there is no such folder.
+    `find` of fsspec takes folders that it cannot list for empty ones, unless an object store lists all levels by one
+    request. This function raises the error of the store. If there is no such folder, it raises `FileNotFoundError`, or
+    finds nothing by one request.
     """
+    if deepest is None and not {*OBJECT_STORES}.isdisjoint(protocols(filesystem)):
+        files = filesystem.find(folder, detail=True)
+        if not isinstance(files, dict):  # of a file, from Azure
+            files = {each: filesystem.info(each) for each in files}
+        above = {str(each) for file in files for each in PurePosixPath(file).parents if len(str(each)) > len(folder)}
+        return {**{each: {"name": each, "type": "directory"} for each in above}, **files}
     found: dict[str, Mapping[str, object]] = {}
     folders, level = [folder], 0
     while folders and level != deepest:
@@ -346,12 +362,37 @@ def all_below(
     return found
 
 
+def all_matching(filesystem: AbstractFileSystem, pattern: str) -> dict[str, Mapping[str, object]]:
+    """The details of all files and folders that a glob matches, by path, sorted.
+
+    `glob` of fsspec takes folders that it cannot list for empty ones. This function raises the error of a store.
+    """
+    from fsspec.utils import glob_translate
+
+    folder = start_of(pattern)
+    if not folder or not {*_LOCAL_FILES, *_WITHOUT_LISTS}.isdisjoint(protocols(filesystem)):
+        return dict(filesystem.glob(pattern, detail=True))
+    deepest = None if "**" in pattern else pattern.count("/") - folder.count("/")
+    matches = re.compile(glob_translate(pattern)).match
+    try:
+        there = all_below(filesystem, folder, deepest)
+    except FileNotFoundError:
+        return {}
+    return {path: info for path, info in sorted(there.items()) if matches(path)}
+
+
+def start_of(pattern: str) -> str:
+    """The folder in which a glob begins; empty for the working directory."""
+    return "/".join(takewhile(lambda part: not has_magic(part), pattern.split("/")))
+
+
 SETTLED_S = 2.0
 """The age from which a modification time is trusted: no file system has longer clock ticks."""
 
 _TAGS = ("ETag", "etag")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 _WITHOUT_LISTS = ("http", "https")
+_LOCAL_FILES = ("file", "local")
 _FEW = 3
 """The number of files of a folder in a store up to which they are queried one by one, as the folder may be large."""
 

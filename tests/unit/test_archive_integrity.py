@@ -167,6 +167,8 @@ def test_a_copy_that_is_damaged_too_repairs_nothing(
     found = sws.verify(copy, repair=other)
     assert (list(found.damaged), found.repaired) == ([str(file)], ())
     assert (copy / file).read_bytes() == b"x"
+    with pytest.raises(ArchiveError, match=r"nowhere: expected a copy of the archive; found none\."):
+        sws.verify(copy, repair=tmp_path / "nowhere")
 
 
 def test_an_archive_without_hashes_is_read_with_a_note_and_adopts_them(

@@ -27,7 +27,7 @@ from swsdask.archive.verify import verify
 from swsdask.archive.versions import EvaluationManifest, opened
 from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.settings import EvaluationSettings
-from swsdask.places.reading import file_system
+from swsdask.places.reading import all_matching, file_system, start_of
 from tests.archives import as_rows, source
 from tests.unit.test_archive_store import COLUMNS, TABLES, rows
 
@@ -364,6 +364,38 @@ def test_a_listing_that_s3_refuses_removes_nothing(
             break
         assert "cannot be listed: PermissionError: Access Denied. Check the name, the credentials" in said
     assert after > 2
+
+
+PATTERNS = (
+    "*",
+    "*.tsv",
+    "in/*",
+    "in/*.tsv",
+    "in/*/*.tsv",
+    "*/of/?.tsv",
+    "i[mn]/o*",
+    "**",
+    "in/**",
+    "**/*.tsv",
+    "none/*",
+)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_glob_matches_what_fsspec_matches(pattern: str, tmp_path: Path, s3_server: dict[str, object]) -> None:
+    memory = fsspec.filesystem("memory")
+    s3 = fsspec.filesystem("s3", **s3_server)
+    s3.makedirs("globs", exist_ok=True)
+    for filesystem, root in ((memory, str(tmp_path)), (s3, "globs")):
+        for name in ("a.tsv", "a.xml", "in/b.tsv", "in/of/c.tsv", "in/of/dd.tsv", "in/of/it/e.tsv", "im/of/f.tsv"):
+            filesystem.pipe(f"{root}/{name}", b"x")
+        expected = filesystem.glob(f"{root}/{pattern}", detail=True)
+        expected.pop(start_of(f"{root}/{pattern}"), None)  # fsspec's ** matches the folder itself too
+        found = all_matching(filesystem, f"{root}/{pattern}")
+        assert {path: info["type"] for path, info in found.items()} == {
+            path: info["type"] for path, info in expected.items()
+        }
+        assert bool(found) == (not pattern.startswith("none"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -19,6 +19,7 @@ from swsdask.archive.cleaning import vacuum
 from swsdask.archive.storage import Storage
 from swsdask.archive.verify import verify
 from swsdask.formats import files
+from swsdask.formats.find import find_runs
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
@@ -248,15 +249,18 @@ def test_two_evaluations_need_two_archives_however_they_are_spelt(tmp_path: Path
         load_nightly(place)
 
 
+@pytest.mark.parametrize(("entry", "systems"), [("", ["a", "of"]), ("/*/*.tsv", ["b"]), ("/**/*.tsv", ["a", "b"])])
 def test_a_listing_of_an_inbox_in_a_store_that_fails_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    entry: str, systems: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the runs below would not be missed: the night would find no news."""
+    """Else the runs below would not be missed: the night would find no news, and `score` fewer runs."""
     fsspec.filesystem("memory").pipe({f"{tmp_path}/inbox/a.tsv": b"x", f"{tmp_path}/inbox/of/b.tsv": b"x"})
-    assert [each.system for each in look([f"memory://{tmp_path}/inbox"])] == ["a", "of"]
-    for after in range(2):
-        with monkeypatch.context() as patched:
-            failed = with_one_failure(patched, "ls", after)
-            with pytest.raises(InputError, match="found PermissionError: The provided token has expired"):
-                look([f"memory://{tmp_path}/inbox"])
-            assert failed
+    inbox = f"memory://{tmp_path}/inbox{entry}"
+    assert [each.system for each in look([inbox])] == systems
+    for listed in (look, find_runs) if entry else (look,):
+        for after in range(2):
+            with monkeypatch.context() as patched:
+                failed = with_one_failure(patched, "ls", after)
+                with pytest.raises(InputError, match="The provided token has expired"):
+                    listed([inbox])
+                assert failed
