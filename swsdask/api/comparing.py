@@ -142,7 +142,9 @@ def compare(
     interval : {"percentile", "bca"}
         The method of intervals: percentile, or bias-corrected and accelerated.
     adjust : {"holm", "max-t"}
-        How `p_adjusted` takes the number of pairs into account.
+        How `p_adjusted` takes the number of pairs into account: Holm's step-down procedure, or the largest of all
+        differences in each replicate. For averages over queries it is the p value of exchanges that is adjusted, for
+        other measures that of the bootstrap.
     fail_if : str or iterable of str, optional
         Gates, such as "atwv drops .005 with p < .05": a measure, "drops" or "rises", the tolerance (default 0),
         optionally "in" and a condition (default "all"), and optionally "with p <" and a level: then only a loss with
@@ -239,11 +241,18 @@ def compare(
     return replace(found, notes=(*found.notes, f"Not compared, for {why}: {', '.join(absent)}."))
 
 
+MOST_REPLICATES = 10_000_000
+
+
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:
     if not (isinstance(how.seed, Integral) and 0 <= how.seed < 2**64):
         raise SettingsError(f"seed is {how.seed!r}; expected a whole number from 0 to 2^64 - 1.")
-    if not (isinstance(how.replicates, Integral) and how.replicates >= 1):
-        raise SettingsError(f"replicates is {how.replicates!r}; expected a whole number, 1 or more.")
+    whole = isinstance(how.replicates, Integral) and not isinstance(how.replicates, bool)
+    if not (whole and 1 <= how.replicates <= MOST_REPLICATES):
+        raise SettingsError(
+            f"replicates is {how.replicates!r}; expected a whole number from 1 to {MOST_REPLICATES:,}, "
+            "all of which are in memory."
+        )
     if not (isinstance(how.level, Real) and 0 < how.level < 1):
         raise SettingsError(f"level is {how.level!r}; expected a number between 0 and 1, such as 0.95.")
     check_choice("interval", how.interval, get_args(Interval))

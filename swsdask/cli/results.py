@@ -154,6 +154,8 @@ def compare(
         print_comparison(found)
     else:
         click.echo(comparison_as(form, found), nl=False)
+        for note in found.notes:
+            click.echo(one_line(note), err=True)
     if out is not None:
         written = sws.write_comparison(found, out)
         if form == "text":

@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.comparison.paired import Tasks
+from swsdask.comparison.paired import P_RANDOMIZATION, Tasks
 from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
+from swsdask.comparison.significance import ENUMERATED
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Failure, Resampling
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError, counted, listed
@@ -239,6 +240,7 @@ def compare(
     here. Raises `SettingsError` for an unknown system, for two equal ones, and for a gate without values.
     """
     systems, gates = sorted(systems), list(gates)
+    all_pairs = not pairs
     pairs = pairs or _pairs(systems, pair, baseline)
     if report is not None and len(pairs) >= MANY_PAIRS:
         measures = {measure for by_measure in samples.values() for measure in by_measure}
@@ -246,6 +248,7 @@ def compare(
     intervals: list[tuple[str, str, str, float, float, float, float]] = []
     differences = [DIFFERENCES.empty_table()]
     notes: dict[tuple[str, str], list[str]] = {}
+    n_exchanged: dict[tuple[str, str], int] = {}
     values: dict[tuple[str, str], dict[str, float]] = {}
     unit = "folds" if how.resample == "folds" else "queries"
     for condition, by_measure in samples.items():
@@ -270,14 +273,19 @@ def compare(
             own_notes += _left_out_notes(condition, measure, found.pairs, unit)
             number = {key: n for n, key in enumerate(every)}
             tests = tasks.tested([*every.values()], [(number[pair.one], number[pair.other]) for pair in found.pairs])
-            own_notes += _coarse_notes(condition, measure, tests[1], how)
+            if not np.isnan(tests[0][:, P_RANDOMIZATION]).all():
+                n_exchanged[condition, measure] = max(pair.n_both for pair in found.pairs)
+            least = _Least(how, n_exchanged.get((condition, measure)), unit)
+            own_notes += _coarse_notes(condition, measure, tests[1], least)
             differences.append(_of_pairs(found.pairs, condition, measure, *tests))
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
     table = pa.concat_tables(differences)
     failed = tuple(failures(gates, pairs, values, _by_pair(table) if gates else {}))
-    notes["", "gates"] = gate_notes(gates, table, how)
+    notes["", "gates"] = _gate_notes(
+        gates, table, {place: _Least(how, n_exchanged.get(place), unit) for place in values}
+    )
     compared = Comparison(_table(intervals, INTERVALS), table, how, (), signature, failed)
-    for place in compared.measures:
+    for place in compared.measures if all_pairs else ():
         notes[place] += _ties(compared, *place)
     return replace(compared, notes=tuple(chain.from_iterable(notes.values())))
 
@@ -375,42 +383,83 @@ def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair], unit: 
             by_number[pair.n_only_one, pair.n_both].append(f"{pair.a} and {pair.b}")
     return [
         f"{condition}, {measure}: {counted(number, unit)} left out of {listed(names, NAMED)}: "
-        f"the measure counts them for only one of the two, and {n_both:,} for both."
+        f"the measure counts them for only one of the two, and {n_both:,} for both"
+        f"{'; intervals and tests of so few say little' if n_both < FEW_QUERIES else ''}."
         for (number, n_both), names in sorted(by_number.items())
     ]
 
 
-def _coarse_notes(condition: str, measure: str, p_adjusted: F64, how: Resampling) -> list[str]:
-    """Note if there are too few replicates for the pairs: Holm's adjustment makes even the least p too large."""
-    n_pairs = int(np.count_nonzero(~np.isnan(p_adjusted)))
-    if how.adjust != "holm" or n_pairs / (how.replicates + 1) < 1 - how.level:
+class _Least(NamedTuple):
+    """The least p value that a difference can have.
+
+    `n_exchanged` is the largest number of queries in which two systems are exchanged; None if they are not.
+    """
+
+    how: Resampling
+    n_exchanged: int | None
+    unit: str
+
+    @property
+    def _is_of_queries(self) -> bool:
+        """Whether it follows from the number of queries: then more replicates do not change it."""
+        n, how = self.n_exchanged, self.how
+        return n is not None and n <= ENUMERATED and (how.adjust == "holm" or 2.0 ** (1 - n) > least_p(how, 1))
+
+    @property
+    def p(self) -> float:
+        """The p value of one pair."""
+        return 2.0 ** (1 - (self.n_exchanged or 0)) if self._is_of_queries else 1 / (self.how.replicates + 1)
+
+    def adjusted(self, n_pairs: int) -> float:
+        """The p value adjusted for so many pairs."""
+        return min(1.0, self.p * (n_pairs if self.how.adjust == "holm" else 1))
+
+    def __str__(self) -> str:
+        if self._is_of_queries:
+            return counted(self.n_exchanged or 0, self.unit)
+        return counted(self.how.replicates, "replicates")
+
+    def remedy(self, n_pairs: int) -> str:
+        """What to do for a smaller one."""
+        fewer = "--adjust max-t, a --baseline" if self.p < self.how.alpha else ""
+        times = n_pairs if self.how.adjust == "holm" else 1
+        more = "" if self._is_of_queries else f"--replicates {math.floor(times / self.how.alpha)}"
+        return f" Use {', or '.join(filter(None, (fewer, more)))}." if fewer or more else ""
+
+
+def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: _Least) -> list[str]:
+    """Note if no difference can be significant with so few queries or replicates, or so many pairs."""
+    tested, alpha = p_adjusted[~np.isnan(p_adjusted)], least.how.alpha
+    n_pairs = len(tested)
+    if not n_pairs or least.adjusted(n_pairs) < alpha or (tested < alpha).any():
         return []
-    enough = math.floor(n_pairs / (1 - how.level))
+    times = f", which Holm's adjustment multiplies by {counted(n_pairs, 'pairs')}" if least.p < alpha else ""
     return [
-        f"{condition}, {measure}: no difference can be significant at level {how.level:g}: the least p of "
-        f"{counted(how.replicates, 'replicates')} is {1 / (how.replicates + 1):.2g}, which Holm's adjustment "
-        f"multiplies by {counted(n_pairs, 'pairs')}. Use --adjust max-t, a --baseline, or --replicates {enough}."
+        f"{condition}, {measure}: no difference can be significant (p < {alpha:g}): the least p of {least} is "
+        f"{least.p:.2g}{times}.{least.remedy(n_pairs)}"
     ]
 
 
 def least_p(how: Resampling, n_pairs: int) -> float:
-    """The least adjusted p value that so many pairs can have."""
+    """The least adjusted p value that so many pairs can have with many queries."""
     return (n_pairs if how.adjust == "holm" else 1) / (how.replicates + 1)
 
 
-def gate_notes(gates: Sequence[Gate], differences: pa.Table, how: Resampling) -> list[str]:
+def _gate_notes(gates: Sequence[Gate], differences: pa.Table, least: Mapping[tuple[str, str], _Least]) -> list[str]:
     """Note the gates with a p value that no loss can fail, and the losses that would fail one, and have none."""
     notes = []
     tested = [(gate, gate.p_below) for gate in gates if gate.p_below is not None]
     by_place = _by_pair(differences) if tested else {}
     for gate, p_below in tested:
         of_pairs = by_place.get((gate.condition, gate.measure), {})
-        n_tested = sum(not math.isnan(p) for _, p in of_pairs.values())
-        if n_tested and least_p(how, n_tested) >= p_below:
-            notes.append(
-                f"gate {gate.text!r}: cannot fail, for the least p of {counted(how.replicates, 'replicates')} and "
-                f"{counted(n_tested, 'pairs')} is {least_p(how, n_tested):.2g}."
-            )
+        every = [p for _, p in of_pairs.values() if not math.isnan(p)]
+        if every and min(every) >= p_below:
+            of_place = least[gate.condition, gate.measure]
+            if of_place.adjusted(len(every)) >= p_below:
+                notes.append(
+                    f"gate {gate.text!r}: cannot fail, for the least p of {of_place} and "
+                    f"{counted(len(every), 'pairs')} is {of_place.adjusted(len(every)):.2g}."
+                )
         lost = [a for (a, _), (difference, p) in of_pairs.items() if gate.loses(difference) and math.isnan(p)]
         if lost:
             notes.append(
@@ -426,8 +475,8 @@ def _ties(found: Comparison, condition: str, measure: str) -> list[str]:
         return []
     others = listed(tied.others, NAMED) or "none"
     untested = f"; not tested: {listed(tied.untested, NAMED)}" if tied.untested else ""
-    level = f"{found.how.level:g}"
-    return [f"{condition}, {measure}: best is {tied.best}; tied with it at level {level}: {others}{untested}."]
+    tied_at = f"tied with it (p >= {found.how.alpha:g})"
+    return [f"{condition}, {measure}: best is {tied.best}; {tied_at}: {others}{untested}."]
 
 
 def _of_pairs(pairs: Sequence[_Pair], condition: str, measure: str, rows: F64, p_adjusted: F64) -> pa.Table:

@@ -78,7 +78,7 @@ class Tested(NamedTuple):
     p_wilcoxon: float
 
 
-_DIFFERENCE, _P_BOOTSTRAP = map(Tested._fields.index, ("difference", "p_bootstrap"))
+_DIFFERENCE, _P_BOOTSTRAP, P_RANDOMIZATION = map(Tested._fields.index, ("difference", "p_bootstrap", "p_randomization"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Pair:
                 left_out = self.one.left_out - self.other.left_out
         of_queries = (math.nan, math.nan, math.nan)
         one, other = self.one.exchanged, self.other.exchanged
-        if one is not None and other is not None and not math.isnan(self.difference):
+        if one is not None and other is not None and not math.isnan(self.difference) and not self.one.is_alone:
             parts = one.parts - other.parts
             hair = rounding_of_differences(one, other)
             of_queries = (p_randomization(one, other), p_sign(parts, hair), p_wilcoxon(parts, hair))
@@ -240,11 +240,15 @@ class Tasks:
         return self._map(_resampled, systems, self._draws, "resampling")
 
     def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[SystemPair]) -> tuple[F64, F64]:
-        """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p_bootstrap adjusted for all pairs."""
+        """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p value adjusted for all pairs.
+
+        With few queries the bootstrap finds too many differences: of averages the p value of exchanges is adjusted.
+        """
         known = self._known(samples)
         found = self._map(_tested, _parts(pairs), (known, self._draws), "tests")
         rows = np.concatenate([np.empty((0, len(Tested._fields))), *(part.rows for part in found)])
-        p = rows[:, _P_BOOTSTRAP]
+        exchanged = rows[:, P_RANDOMIZATION]
+        p = np.where(np.isnan(exchanged) | np.isnan(rows[:, _P_BOOTSTRAP]), rows[:, _P_BOOTSTRAP], exchanged)
         if self._adjust == "holm":
             return rows, holm(p)
         defined = np.flatnonzero(~np.isnan(p) & np.isfinite(rows[:, _DIFFERENCE]))

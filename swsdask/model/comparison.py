@@ -57,7 +57,8 @@ DIFFERENCES = pa.schema(
 )
 """One row per pair of systems: a - b over the queries that count for both, its interval, and p values: of the
 bootstrap, of approximate randomization, of the sign test and of Wilcoxon's test (NaN where the measure is not a sum
-over queries), and of the bootstrap, adjusted for all pairs of the condition and measure."""
+over queries), and of approximate randomization, or else of the bootstrap, adjusted for all pairs of the condition and
+measure. Intervals are not adjusted."""
 
 
 Interval = Literal["percentile", "bca"]
@@ -79,6 +80,19 @@ class Resampling:
     interval: Interval = "percentile"
     adjust: Adjustment = "holm"
     resample: Drawn | Literal["folds"] = "queries"
+
+    @property
+    def alpha(self) -> float:
+        """The level of significance: a difference is significant if its adjusted p value is less."""
+        return round(1 - self.level, 12)
+
+
+def written_p(p: float) -> str:
+    """A p value with its sign, to four digits: no p value is 0."""
+    return f"= {p:.4f}" if p >= _LEAST_WRITTEN else f"< {_LEAST_WRITTEN}"
+
+
+_LEAST_WRITTEN = 0.0001
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,7 @@ class Failure:
         moved = f"{written(self.measure, abs(self.difference))} {'lower' if self.difference < 0 else 'higher'}"
         if math.isnan(self.difference):
             moved = "it has none"
-        p = "" if math.isnan(self.p) else f", p = {self.p:.4f}"
+        p = "" if math.isnan(self.p) else f", p {written_p(self.p)}"
         where = "" if self.condition == "all" else f" in {self.condition}"
         return (
             f"gate {self.gate!r} failed: {self.measure} of {self.system}{where} is {value}, "
@@ -122,8 +136,8 @@ class Failure:
 
 
 class Tied(NamedTuple):
-    """The best system by a measure, and the others, best first, that do not differ from it at the level of the
-    comparison. Systems without a p value, for example over a single query, are `untested`.
+    """The best system by a measure, and the others, best first, that do not differ from it significantly. Systems
+    without a p value, for example over a single query, are `untested`.
     """
 
     best: str
@@ -173,10 +187,9 @@ class Comparison(Tables):
         with_best = {system: frozenset((best, system)) for system in others}
         if any(pair not in p for pair in with_best.values()):
             return None
-        level = 1 - self.how.level
         return Tied(
             best,
-            tuple(system for system, pair in with_best.items() if p[pair] >= level),
+            tuple(system for system, pair in with_best.items() if p[pair] >= self.how.alpha),
             tuple(system for system, pair in with_best.items() if math.isnan(p[pair])),
         )
 

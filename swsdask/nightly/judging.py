@@ -22,7 +22,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import Values, compare, failures, gate_notes, least_p
+from swsdask.comparison.compare import Values, compare, failures, least_p
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
@@ -157,7 +157,7 @@ def _tested(
     if any(least_p(how, len(pairs)) >= (gate.p_below or 1) for gate in gates):
         how = replace(how, adjust="max-t")
     found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers())
-    return found, [*notes, *gate_notes(gates, found.difference_table, how)]
+    return found, [*notes, *found.notes]
 
 
 def report_of(

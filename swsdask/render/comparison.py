@@ -25,7 +25,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Errors, Resampling
+from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Errors, Resampling, written_p
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, signed, written
@@ -120,7 +120,7 @@ def _ends(level: float) -> tuple[str, str]:
 
 
 def _p(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"
+    return "-" if math.isnan(value) else written_p(value).removeprefix("= ").replace("< ", "<")
 
 
 def comparison_as(form: str, found: Comparison) -> str:
@@ -187,6 +187,7 @@ def differences(found: Comparison | None, board: Board, condition: str) -> dict[
         "matrices": [matrix for matrix in matrices if matrix["rows"]],
         "made": made(found.how),
         "level": f"{found.how.level:g}",
+        "alpha": f"{found.how.alpha:g}",
         "notes": [note for note in found.notes if note.startswith((f"{condition}, ", f"{condition}:"))],
         "scale": [{"share": share, "text": f"p < {level:g}"} for level, share in LEVELS],
     }
@@ -229,7 +230,7 @@ def _cell(measure: str, pair: Row | None) -> dict[str, object]:
     return {
         "text": signed(measure, difference),
         "sort": repr(difference),
-        "title": f"{ends}, p adjusted {p:.4f}",
+        "title": f"{ends}, p adjusted {written_p(p)}",
         "colour": ("alike" if better(measure) * difference > 0 else "unlike") if share else "",
         "share": share,
     }

@@ -136,11 +136,13 @@ def _verdict(found: Board, comparison: Comparison | None) -> str:
         return f"{listed(equal, FEW)} share the first place by {heading} with {value}."
     ahead = written(measure, abs(values[first] - values[second]))
     said = f"{first} is first by {heading} with {value}, {ahead} ahead of {second}"
-    for row in comparison.differences_of(condition, measure) if comparison is not None else ():
+    if comparison is None:
+        return f"{said}."
+    for row in comparison.differences_of(condition, measure):
         if {row["a"], row["b"]} == {first, second} and not math.isnan(row["low"] + row["high"]):
             low, high = sorted(abs(end) if row["low"] * row["high"] > 0 else end for end in (row["low"], row["high"]))
-            level = f"{comparison.how.level:g}" if comparison is not None else ""
-            sure = "" if row["p_adjusted"] < 0.05 else "; the difference is not significant"
+            sure = "" if row["p_adjusted"] < comparison.how.alpha else "; the difference is not significant"
+            level = f"{comparison.how.level:g}"
             return f"{said} ({level} interval {written(measure, low)} to {written(measure, high)}{sure})."
     return f"{said}."
 

@@ -60,7 +60,10 @@ def test_the_report_of_results_shows_a_comparison_that_is_written_beside_them(
 
 
 def test_json_is_one_object_with_two_lists(swsdask: Callable[..., Outcome], results: Path) -> None:
-    ended = swsdask("compare", results, B, A, *FEW, "--format", "json")
+    gate = ("--fail-if", "atwv drops 0 with p < .0001")
+    ended = swsdask("compare", results, B, A, *FEW, "--format", "json", *gate)
+    assert ended.err.splitlines()[0] == "all: 11 queries; intervals and tests of so few say little."
+    assert "cannot fail, for the least p of" in ended.err
     found = json.loads(ended.out)
     assert list(found) == ["intervals", "differences"]
     assert [list(row) for row in found["intervals"]] == [INTERVALS.names] * 3
@@ -70,7 +73,7 @@ def test_json_is_one_object_with_two_lists(swsdask: Callable[..., Outcome], resu
 
 
 def test_other_formats(swsdask: Callable[..., Outcome], folder: Path, tmp_path: Path) -> None:
-    """CSV has the differences; Markdown and LaTeX the systems by condition. Notes are not among them."""
+    """CSV has the differences; Markdown and LaTeX the systems by condition. Notes are on stderr."""
     by = ("--by", "query_pattern:[1-6]$", "--measures", "atwv,map")
     run = (folder, folder / "runs", *FEW, *by)
     rows = json.loads(swsdask("compare", *run, "--format", "json").out)["differences"]
