@@ -420,7 +420,7 @@ class _Least(NamedTuple):
         return counted(self.how.replicates, "replicates")
 
     def remedy(self, n_pairs: int) -> str:
-        """What to do for a smaller one."""
+        """The advice that leads to a smaller one, a sentence; empty if nothing does."""
         fewer = "--adjust max-t, a --baseline" if self.p < self.how.alpha else ""
         times = n_pairs if self.how.adjust == "holm" else 1
         more = "" if self._is_of_queries else f"--replicates {math.floor(times / self.how.alpha)}"
