@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -73,11 +73,13 @@ def target_files(sources: Sequence[str], out: str) -> list[str]:
         targets = [out]
     else:
         targets = [join_path(out, _name(source)) for source in sources]
+    uses = Counter(targets)
+    there = {target for target in uses if not is_local(target) or os.path.exists(target)}
     for source, target in zip(sources, targets, strict=True):
-        if targets.count(target) > 1:
+        if uses[target] > 1:
             found = "runs of several folders with the same name"
             raise InputError(Problem(target, None, "one run for each file", found, "Apply it folder by folder."))
-        if any(_are_same(each, target) for each in sources):
+        if target in there and any(_are_same(each, target) for each in sources):
             raise InputError(Problem(target, None, "a new file", f"the run {source}", "Name another folder."))
     return targets
 

@@ -161,10 +161,22 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
         """The parts of the table of entries, the oldest first. The entry of a system in the newest part counts."""
         return (manifest.tables[self.table], *manifest.newer) if self.table in manifest.tables else ()
 
-    def entries(self, storage: Storage, manifest: AnyManifest, *, verify: bool = True) -> dict[str, Entry]:
-        """The entries of a version by system, sorted."""
-        parts = self.parts_of(manifest)
-        return merged_entries(self.read(storage, part if verify else part.unverified) for part in parts)
+    def entries(
+        self,
+        storage: Storage,
+        manifest: AnyManifest,
+        *,
+        verify: bool = True,
+        known: dict[StoredFile, dict[str, Entry]] | None = None,
+    ) -> dict[str, Entry]:
+        """The entries of a version by system, sorted.
+
+        `known` are parts that were read before, to which those read now are added: versions share most parts.
+        """
+        parts, known = self.parts_of(manifest), {} if known is None else known
+        for part in (each for each in parts if each not in known):
+            known[part] = self.read(storage, part if verify else part.unverified)
+        return merged_entries(known[part] for part in parts)
 
     def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
         """Raise `ArchiveError` if an archive was made of inputs that differ from `ours`."""

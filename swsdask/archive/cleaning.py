@@ -117,6 +117,9 @@ def _ago(seconds: float) -> float:
 AnyKind = ArchiveKind[Any, Any]
 """The kind of an archive that may be of either kind."""
 
+_Parts = dict[StoredFile, dict[str, Any]]
+"""The entries in each part of their table that was read."""
+
 
 def archive_kind(storage: Storage) -> AnyKind:
     """Return the kind of archive. Raises `ArchiveError` if there is none."""
@@ -151,6 +154,7 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
     Raises `ArchiveError` for any version that cannot be read, including those in `without`.
     """
     kind = archive_kind(storage)
+    known: _Parts = {}
     seen: set[int] = set()
     while new := [version for version in versions(storage) if version not in seen]:
         seen.update(new)
@@ -158,11 +162,11 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
             with unless_removed(storage, version):
                 manifest = read_version(storage, version, kind.manifest)
                 if version not in without:
-                    yield from (*manifest.files, *_files_of_entries(storage, kind, manifest))
+                    yield from (*manifest.files, *_files_of_entries(storage, kind, manifest, known))
 
 
-def _files_of_entries(storage: Storage, kind: AnyKind, manifest: Manifest) -> Iterator[StoredFile]:
-    for entry in kind.entries(storage, manifest).values():
+def _files_of_entries(storage: Storage, kind: AnyKind, manifest: Manifest, known: _Parts) -> Iterator[StoredFile]:
+    for entry in kind.entries(storage, manifest, known=known).values():
         yield from kind.files(entry)
 
 
@@ -255,10 +259,11 @@ def list_versions(url: str) -> Iterator[Version]:
     kind = archive_kind(storage)
     numbers = versions(storage)
     committed = storage.modified()
+    known: _Parts = {}
     before = _State({}, None)
     for number in numbers:
         with unless_removed(storage, number):
-            now = _State.of(storage, kind, read_version(storage, number, kind.manifest))
+            now = _State.of(storage, kind, read_version(storage, number, kind.manifest), known)
             yield Version(number, committed[manifest_name(number)], tuple(now.contents), _difference(before, now))
             before = now
 
@@ -267,7 +272,9 @@ def difference(url: str, one: int, other: int) -> VersionDifference:
     """Compare two versions: what `other` has and `one` has not. Raises `ArchiveError` for a missing version."""
     storage = Storage(url)
     kind = archive_kind(storage)
-    return _difference(*(_State.of(storage, kind, opened(storage, number, kind.manifest)) for number in (one, other)))
+    known: _Parts = {}
+    manifests = (opened(storage, number, kind.manifest) for number in (one, other))
+    return _difference(*(_State.of(storage, kind, manifest, known) for manifest in manifests))
 
 
 @dataclass(frozen=True)
@@ -278,9 +285,9 @@ class _State:
     kept: Layers | None
 
     @classmethod
-    def of(cls, storage: Storage, kind: AnyKind, manifest: Manifest) -> Self:
-        """Summarise a manifest."""
-        entries = kind.entries(storage, manifest)
+    def of(cls, storage: Storage, kind: AnyKind, manifest: Manifest, known: _Parts) -> Self:
+        """Summarise a manifest; `known` are parts of tables that were read before."""
+        entries = kind.entries(storage, manifest, known=known)
         return cls({system: kind.content(entry) for system, entry in entries.items()}, manifest.kept)
 
 

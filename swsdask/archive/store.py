@@ -123,6 +123,10 @@ class StoredArchive:
         return tuple(sorted((*own, *self.beside), key=lambda stored: stored.run.system))
 
     @cached_property
+    def _by_system(self) -> dict[str, StoredRun]:
+        return {each.run.system: each for each in self.stored_runs}
+
+    @cached_property
     def n_codes(self) -> tuple[int, int]:
         """The numbers of queries and of documents that have codes."""
         others = spoken_elsewhere(self.documents, self.words)
@@ -162,7 +166,7 @@ class StoredArchive:
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[StoredCell]:
         """The run in cells of whole row groups, as many as fit in `rows_per_task` rows, at least one."""
-        stored = {each.run.system: each for each in self.stored_runs}
+        stored = self._by_system
         if system not in stored:
             there = choices(sorted(stored), system)
             raise ArchiveError(f"{self.storage.url}: no run of {system!r}; there are: {there}.")

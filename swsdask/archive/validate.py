@@ -250,7 +250,8 @@ def _check_rttm(file: str, known: _Known | None, problems: Problems) -> dict[str
     words, segments = read_rttm(file, problems, known.encoding if known else "utf-8")
     documents = words["document"].value_counts().to_pylist()
     repeated = _counted(words, "repeated") + _counted(segments, "repeated")
-    outside = sum(each["counts"] for each in documents if known and each["values"] not in known.codes.document_ids)
+    evaluated = {*known.codes.document_ids} if known else set()
+    outside = sum(each["counts"] for each in documents if known and each["values"] not in evaluated)
     return {
         "words": len(words),
         "segments": len(segments),

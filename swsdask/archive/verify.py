@@ -138,6 +138,8 @@ class _Verification:
     manifests: dict[int, Manifest] = field(default_factory=dict)
     """The manifests that can be read."""
     seen: set[str] = field(default_factory=set)
+    parts: dict[StoredFile, dict[str, Any]] = field(default_factory=dict)
+    """The entries in each part of their table that was read."""
     without_hash: set[str] = field(default_factory=set)
     damaged: dict[str, str] = field(default_factory=dict)
     repaired: list[str] = field(default_factory=list)
@@ -332,14 +334,14 @@ def _compared(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | No
 
 def _entry_files(storage: Storage, kind: AnyKind, manifest: Manifest, run: _Verification) -> Iterator[StoredFile]:
     """The files of the entries of a version, without entries of older parts that were replaced."""
-    parts: list[dict[str, Any]] = []
-    for part in kind.parts_of(manifest):
-        if part.file not in run.damaged:
+    parts = [part for part in kind.parts_of(manifest) if part.file not in run.damaged]
+    for part in parts:
+        if part not in run.parts:
             try:
-                parts.append(kind.read(storage, part))
+                run.parts[part] = kind.read(storage, part)
             except ArchiveError as error:
                 run.damaged[part.file] = str(error)
-    for entry in merged_entries(parts).values():
+    for entry in merged_entries(run.parts.get(part, {}) for part in parts).values():
         yield from kind.files(entry)
 
 

@@ -183,7 +183,7 @@ def _numbers(trials: TrialList, prior: float) -> Iterator[float]:
     target, share, n_queries = trials.target, float(trials.target.mean()), trials.n_queries
     decided = bool((trials.decision >= 0).all())
     yield _decided_value(trials.query, target, trials.decision > 0, n_queries, beta) if decided else math.nan
-    yield from _best(trials.score, trials.query, target, n_queries, beta)
+    yield from _best(given_scores(trials.score), trials.query, target, n_queries, beta)
     yield _cnxe(given_scores(trials.score), target, prior)
     calibrated = _recalibrated(trials.score, target, share)
     yield _cnxe(calibrated, target, prior)
