@@ -183,7 +183,10 @@ def quadrature(bins: Bins, zoom: Zoom) -> WeightedScores:
 
 
 _FINE_ENOUGH = 32.0
-"""Bins about 0 are fine enough if 1 + |median hit| is at most this many times the spread of the hits."""
+"""Bins about 0 are fine enough if 1 + |median| of the scores is at most this many times their spread."""
+
+_TOGETHER = 2.0**-34
+"""Scores that are closer to each other, as a share of 1 + |score|, may have one point in bins about 0."""
 
 _SPREADS = 2.0**-900, 2.0**900
 
@@ -237,12 +240,14 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class ZoomedMoments:
-    """All given trials of one system, targets too, in bins about the median finite hit, in units of the hits' spread.
+    """All given trials of one system, targets too, in bins about the median of some scores, in units of their spread.
 
-    Only for a system whose hits are too close together for bins about 0 (`Moments`).
+    Only for a system for which bins about 0 (`Moments`) are too coarse. How finely scores must be told apart follows
+    from where the classes overlap: the scores are those of finite hits that lie among the points of other trials; if
+    there are none, these points; without other trials, all finite hits.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = (Hits,)
+    after: ClassVar[tuple[type[Statistic], ...]] = (Hits, Moments)
     aligned: ClassVar[bool] = False
 
     zoom: Zoom
@@ -250,9 +255,14 @@ class ZoomedMoments:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> Zoom | None:
-        """Return the centre and the unit of the bins; None if bins about 0 are fine enough, or there are no hits."""
+        """Return the centre and the unit of the bins; None if bins about 0 are fine enough, or there are no trials."""
         hits: Hits = found[Hits]
         score = hits.score[(_layer_of(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
+        others = found[Moments].points(layers_of(reference, 0)).z
+        if len(others):
+            low, high = (end + side * _TOGETHER * (1.0 + abs(end)) for end, side in ((others[0], -1), (others[-1], 1)))
+            among = score[(score >= low) & (score <= high)]
+            score = among if len(among) else others[np.abs(others) < INFINITE]
         if len(score) == 0:
             return None
         centre = float(score[len(score) // 2])

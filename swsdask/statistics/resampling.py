@@ -179,7 +179,7 @@ class StratumMoments:
     A layer of the bins is a stratum: query * n_groups + group.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = (Hits,)
+    after: ClassVar[tuple[type[Statistic], ...]] = (Hits, Moments)
     aligned: ClassVar[bool] = False
 
     zoom: Zoom

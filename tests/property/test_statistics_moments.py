@@ -114,7 +114,8 @@ def test_bins_about_0_do_for_log_likelihood_ratios_and_probabilities() -> None:
 
     def zoom(*scores: float, query: int = 0) -> Zoom | None:
         trials = make_trials([(query, 0, score, 1, True) for score in scores])
-        return ZoomedMoments.prepare({Hits: Hits.from_trials(trials, reference, ())}, reference)
+        moments = Moments.from_trials(trials, reference, Moments.prepare({}, reference))
+        return ZoomedMoments.prepare({Hits: Hits.from_trials(trials, reference, ()), Moments: moments}, reference)
 
     assert zoom() is None
     assert zoom(-1.0, 4.0, 9.0) is None

@@ -235,6 +235,23 @@ def test_only_scores_far_from_zero_are_looked_at_closely() -> None:
     assert ZoomedMoments in statistics([far], reference)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_probabilities_close_to_zero_are_told_apart(seed: int) -> None:
+    """Hits spread over 0 .. 1, but classes overlap at a millionth: C_nxe min does not depend on the scale of scores."""
+    rng = np.random.default_rng(seed)
+    hits, others = (1 / (1 + np.exp(-rng.normal(*at, n))) for at, n in (((1.0, 6.0), 40), ((-14.0, 1.2), 300)))
+    bare = one_condition([43], 5000)
+
+    def least(scale: float) -> dict[tuple[str | None, str], float]:
+        rows = [(0, 0, scale * float(s), 1, hit) for own, hit in ((hits, True), (others, False)) for s in own]
+        return scored(rows, bare)
+
+    plain, larger = least(1.0), least(2.0**20)
+    assert plain[None, "cnxe_min"] == pytest.approx(larger[None, "cnxe_min"], rel=1e-12)
+    assert plain[None, "cnxe_gamma"] == pytest.approx(2.0**20 * larger[None, "cnxe_gamma"], rel=1e-6)
+    assert plain[None, "cnxe_min_pav"] <= plain[None, "cnxe_min"]
+
+
 @pytest.mark.parametrize("above", [0.0, 1e-12, 1e-3])
 def test_ends_that_lie_close_together_are_counted(above: float) -> None:
     """Whether classes are separated does not hang on how wide bins are."""
