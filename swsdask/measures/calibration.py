@@ -37,8 +37,8 @@ not defined (NaN) where C_nxe is not.
 
 Given target trials are taken one by one; non-targets are represented by points (`statistics.moments`), which changes
 C_nxe by less than 1e-12 unless gamma is so large that it separates scores that are within a thousandth of each other
-(in units of 1, or of the spread of scores where the classes overlap if that is small). Whether the classes are separated is decided from the scores
-themselves (`statistics.moments`).
+(in units of 1, or of the spread of scores where the classes overlap if that is small). Whether the classes are
+separated is decided from the scores themselves (`statistics.moments`).
 
 The cross entropy that is left after the best rising map of scores
 ------------------------------------------------------------------

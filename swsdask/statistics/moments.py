@@ -242,7 +242,7 @@ class Moments:
 class ZoomedMoments:
     """All given trials of one system, targets too, in bins about the median of some scores, in units of their spread.
 
-    Only for a system for which bins about 0 (`Moments`) are too coarse. How finely scores must be told apart follows
+    Only for a system for which bins about 0 (`Moments`) are too coarse. How finely scores must be distinguished follows
     from where the classes overlap: the scores are those of finite hits that lie among the points of other trials; if
     there are none, these points; without other trials, all finite hits.
     """
