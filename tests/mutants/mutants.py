@@ -269,8 +269,8 @@ MUTANTS = (
     Mutant(
         "replaced entries are verified",
         "swsdask/archive/verify.py",
-        "    for entry in merged_entries(parts).values():\n",
-        "    for entry in (entry for part in parts for entry in part.values()):\n",
+        "    for entry in merged_entries(run.parts.get(part, {}) for part in parts).values():\n",
+        "    for entry in (entry for part in parts for entry in run.parts[part].values()):\n",
         ("tests/unit/test_archive_expiry.py",),
     ),
     Mutant(
