@@ -73,8 +73,8 @@ def target_files(sources: Sequence[str], out: str) -> list[str]:
         targets = [out]
     else:
         targets = [join_path(out, _name(source)) for source in sources]
-    uses = Counter(targets)
-    there = {target for target in uses if not is_local(target) or os.path.exists(target)}
+    uses, given = Counter(targets), {*sources}
+    there = {target for target in uses if (os.path.exists(target) if is_local(target) else target in given)}
     for source, target in zip(sources, targets, strict=True):
         if uses[target] > 1:
             found = "runs of several folders with the same name"

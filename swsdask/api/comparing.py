@@ -242,6 +242,7 @@ def compare(
 
 
 MOST_REPLICATES = 10_000_000
+"""80 MB for every system and measure."""
 
 
 def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) -> None:

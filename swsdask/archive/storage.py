@@ -287,11 +287,9 @@ class Storage:
         place = f"{root}/{folder}" if folder else root
         filesystem.invalidate_cache()
         infos: Mapping[str, Mapping[str, object]] = {}
-        if below and self._is(_CONDITIONAL_PUT):
-            infos = all_below(filesystem, place)
-        else:
-            with suppress(FileNotFoundError):
-                infos = all_below(filesystem, place, None if below else 1)
+        missing = [] if below and self._is(_CONDITIONAL_PUT) else [FileNotFoundError]
+        with suppress(*missing):
+            infos = all_below(filesystem, place, None if below else 1)
         found = {path.removeprefix(root).lstrip("/"): info for path, info in infos.items()}
         return {name: info for name, info in found.items() if name and info.get("type") != "directory"}
 

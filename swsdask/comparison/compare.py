@@ -248,7 +248,7 @@ def compare(
     intervals: list[tuple[str, str, str, float, float, float, float]] = []
     differences = [DIFFERENCES.empty_table()]
     notes: dict[tuple[str, str], list[str]] = {}
-    n_exchanged: dict[tuple[str, str], int] = {}
+    leasts: dict[tuple[str, str], Least] = {}
     values: dict[tuple[str, str], dict[str, float]] = {}
     unit = "folds" if how.resample == "folds" else "queries"
     for condition, by_measure in samples.items():
@@ -273,17 +273,15 @@ def compare(
             own_notes += _left_out_notes(condition, measure, found.pairs, unit)
             number = {key: n for n, key in enumerate(every)}
             tests = tasks.tested([*every.values()], [(number[pair.one], number[pair.other]) for pair in found.pairs])
-            if not np.isnan(tests[0][:, P_RANDOMIZATION]).all():
-                n_exchanged[condition, measure] = max(pair.n_both for pair in found.pairs)
-            least = _Least(how, n_exchanged.get((condition, measure)), unit)
+            exchanged = not np.isnan(tests[0][:, P_RANDOMIZATION]).all()
+            n_exchanged = max(pair.n_both for pair in found.pairs) if exchanged else None
+            least = leasts[condition, measure] = Least(how, n_exchanged, unit)
             own_notes += _coarse_notes(condition, measure, tests[1], least)
             differences.append(_of_pairs(found.pairs, condition, measure, *tests))
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
     table = pa.concat_tables(differences)
     failed = tuple(failures(gates, pairs, values, _by_pair(table) if gates else {}))
-    notes["", "gates"] = _gate_notes(
-        gates, table, {place: _Least(how, n_exchanged.get(place), unit) for place in values}
-    )
+    notes["", "gates"] = _gate_notes(gates, table, leasts)
     compared = Comparison(_table(intervals, INTERVALS), table, how, (), signature, failed)
     for place in compared.measures if all_pairs else ():
         notes[place] += _ties(compared, *place)
@@ -389,45 +387,48 @@ def _left_out_notes(condition: str, measure: str, pairs: Sequence[_Pair], unit: 
     ]
 
 
-class _Least(NamedTuple):
+class Least(NamedTuple):
     """The least p value that a difference can have.
 
     `n_exchanged` is the largest number of queries in which two systems are exchanged; None if they are not.
     """
 
     how: Resampling
-    n_exchanged: int | None
-    unit: str
-
-    @property
-    def _is_of_queries(self) -> bool:
-        """Whether it follows from the number of queries: then more replicates do not change it."""
-        n, how = self.n_exchanged, self.how
-        return n is not None and n <= ENUMERATED and (how.adjust == "holm" or 2.0 ** (1 - n) > least_p(how, 1))
+    n_exchanged: int | None = None
+    unit: str = "queries"
 
     @property
     def p(self) -> float:
         """The p value of one pair."""
-        return 2.0 ** (1 - (self.n_exchanged or 0)) if self._is_of_queries else 1 / (self.how.replicates + 1)
+        return 1 / (self.how.replicates + 1) if self._of_queries is None else 2.0 ** (1 - self._of_queries)
+
+    @property
+    def _of_queries(self) -> int | None:
+        """The number of queries that it follows from; None if it follows from the number of replicates."""
+        n, least = self.n_exchanged, 1 / (self.how.replicates + 1)
+        few = n is not None and n <= ENUMERATED and (self.how.adjust == "holm" or 2.0 ** (1 - n) > least)
+        return n if few else None
 
     def adjusted(self, n_pairs: int) -> float:
         """The p value adjusted for so many pairs."""
-        return min(1.0, self.p * (n_pairs if self.how.adjust == "holm" else 1))
+        return min(1.0, self.p * self._times(n_pairs))
+
+    def _times(self, n_pairs: int) -> int:
+        return n_pairs if self.how.adjust == "holm" else 1
 
     def __str__(self) -> str:
-        if self._is_of_queries:
-            return counted(self.n_exchanged or 0, self.unit)
-        return counted(self.how.replicates, "replicates")
+        n = self._of_queries
+        return counted(self.how.replicates, "replicates") if n is None else counted(n, self.unit)
 
     def remedy(self, n_pairs: int) -> str:
         """The advice that leads to a smaller one, a sentence; empty if nothing does."""
         fewer = "--adjust max-t, a --baseline" if self.p < self.how.alpha else ""
-        times = n_pairs if self.how.adjust == "holm" else 1
-        more = "" if self._is_of_queries else f"--replicates {math.floor(times / self.how.alpha)}"
+        enough = math.floor(self._times(n_pairs) / self.how.alpha)
+        more = f"--replicates {enough}" if self._of_queries is None else ""
         return f" Use {', or '.join(filter(None, (fewer, more)))}." if fewer or more else ""
 
 
-def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: _Least) -> list[str]:
+def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: Least) -> list[str]:
     """Note if no difference can be significant with so few queries or replicates, or so many pairs."""
     tested, alpha = p_adjusted[~np.isnan(p_adjusted)], least.how.alpha
     n_pairs = len(tested)
@@ -440,12 +441,7 @@ def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: _Least) 
     ]
 
 
-def least_p(how: Resampling, n_pairs: int) -> float:
-    """The least adjusted p value that so many pairs can have with many queries."""
-    return (n_pairs if how.adjust == "holm" else 1) / (how.replicates + 1)
-
-
-def _gate_notes(gates: Sequence[Gate], differences: pa.Table, least: Mapping[tuple[str, str], _Least]) -> list[str]:
+def _gate_notes(gates: Sequence[Gate], differences: pa.Table, leasts: Mapping[tuple[str, str], Least]) -> list[str]:
     """Note the gates with a p value that no loss can fail, and the losses that would fail one, and have none."""
     notes = []
     tested = [(gate, gate.p_below) for gate in gates if gate.p_below is not None]
@@ -454,11 +450,11 @@ def _gate_notes(gates: Sequence[Gate], differences: pa.Table, least: Mapping[tup
         of_pairs = by_place.get((gate.condition, gate.measure), {})
         every = [p for _, p in of_pairs.values() if not math.isnan(p)]
         if every and min(every) >= p_below:
-            of_place = least[gate.condition, gate.measure]
-            if of_place.adjusted(len(every)) >= p_below:
+            least = leasts[gate.condition, gate.measure]
+            if (adjusted := least.adjusted(len(every))) >= p_below:
+                pairs = counted(len(every), "pairs")
                 notes.append(
-                    f"gate {gate.text!r}: cannot fail, for the least p of {of_place} and "
-                    f"{counted(len(every), 'pairs')} is {of_place.adjusted(len(every)):.2g}."
+                    f"gate {gate.text!r}: cannot fail, for the least p of {least} and {pairs} is {adjusted:.2g}."
                 )
         lost = [a for (a, _), (difference, p) in of_pairs.items() if gate.loses(difference) and math.isnan(p)]
         if lost:

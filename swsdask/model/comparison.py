@@ -87,9 +87,15 @@ class Resampling:
         return round(1 - self.level, 12)
 
 
-def written_p(p: float) -> str:
-    """A p value with its sign, to four digits: no p value is 0."""
-    return f"= {p:.4f}" if p >= _LEAST_WRITTEN else f"< {_LEAST_WRITTEN}"
+def written_p(p: float, equals: str = "") -> str:
+    """A p value to four digits, after `equals`; one that is less than these show is not 0.
+
+    Examples
+    --------
+    >>> written_p(0.0123, "= "), written_p(0.00004, "= ")
+    ('= 0.0123', '<0.0001')
+    """
+    return f"{equals}{p:.4f}" if p >= _LEAST_WRITTEN else f"<{_LEAST_WRITTEN}"
 
 
 _LEAST_WRITTEN = 0.0001
@@ -127,7 +133,7 @@ class Failure:
         moved = f"{written(self.measure, abs(self.difference))} {'lower' if self.difference < 0 else 'higher'}"
         if math.isnan(self.difference):
             moved = "it has none"
-        p = "" if math.isnan(self.p) else f", p {written_p(self.p)}"
+        p = "" if math.isnan(self.p) else f", p {written_p(self.p, '= ')}"
         where = "" if self.condition == "all" else f" in {self.condition}"
         return (
             f"gate {self.gate!r} failed: {self.measure} of {self.system}{where} is {value}, "

@@ -22,7 +22,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import Values, compare, failures, least_p
+from swsdask.comparison.compare import Least, Values, compare, failures
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
@@ -154,7 +154,7 @@ def _tested(
     given = given_runs(systems, both.systems)
     _, samples, n_queries, _ = sample_evaluation(both, names, given, job.by, executor=workers(), progress=progress)
     how = Resampling()
-    if any(least_p(how, len(pairs)) >= (gate.p_below or 1) for gate in gates):
+    if any(Least(how).adjusted(len(pairs)) >= (gate.p_below or 1) for gate in gates):
         how = replace(how, adjust="max-t")
     found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers())
     return found, [*notes, *found.notes]

@@ -343,21 +343,23 @@ def all_below(
         files = filesystem.find(folder, detail=True)
         if not isinstance(files, dict):  # of a file, from Azure
             files = {each: filesystem.info(each) for each in files}
-        above = {str(each) for file in files for each in PurePosixPath(file).parents if len(str(each)) > len(folder)}
-        return {**{each: {"name": each, "type": "directory"} for each in above}, **files}
+        holding = {PurePosixPath(parted(file)[0]) for file in files}
+        above = {str(each) for of_files in holding for each in (of_files, *of_files.parents)}
+        folders = (each for each in above if len(each) > len(folder))
+        return {**{each: {"name": each, "type": "directory"} for each in folders}, **files}
     found: dict[str, Mapping[str, object]] = {}
-    folders, level = [folder], 0
-    while folders and level != deepest:
+    waiting, level = [folder], 0
+    while waiting and level != deepest:
         inside: dict[str, Mapping[str, object]] = {}
-        for each in folders:
+        for each in waiting:
             try:
                 inside |= {info["name"].rstrip("/"): info for info in filesystem.ls(each, detail=True)}
             except FileNotFoundError:  # A folder below was removed meanwhile.
                 if level == 0:
                     raise
-        new = {name: info for name, info in inside.items() if name not in found and name not in folders}
+        new = {name: info for name, info in inside.items() if name not in found and name not in waiting}
         found |= new if level else inside
-        folders = [name for name, info in new.items() if info["type"] == "directory"]
+        waiting = [name for name, info in new.items() if info["type"] == "directory"]
         level += 1
     return found
 

@@ -120,7 +120,7 @@ def _ends(level: float) -> tuple[str, str]:
 
 
 def _p(value: float) -> str:
-    return "-" if math.isnan(value) else written_p(value).removeprefix("= ").replace("< ", "<")
+    return "-" if math.isnan(value) else written_p(value)
 
 
 def comparison_as(form: str, found: Comparison) -> str:

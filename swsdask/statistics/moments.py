@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from swsdask.kernels.ladder import count_slots
-from swsdask.kernels.moments import SUMS, add_powers, merge_sums, nodes, reach
+from swsdask.kernels.moments import FARTHEST, SUMS, add_powers, merge_sums, nodes, reach
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
 from swsdask.statistics.counts import Counts, class_layers, layers_of, strata_of, stretches, trial_groups
@@ -259,10 +259,11 @@ class ZoomedMoments:
         hits: Hits = found[Hits]
         score = hits.score[(_layer_of(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
         others = found[Moments].points(layers_of(reference, 0)).z
+        others = others[np.abs(others) < FARTHEST]
         if len(others):
             low, high = (end + side * _TOGETHER * (1.0 + abs(end)) for end, side in ((others[0], -1), (others[-1], 1)))
             among = score[(score >= low) & (score <= high)]
-            score = among if len(among) else others[np.abs(others) < INFINITE]
+            score = among if len(among) else others
         if len(score) == 0:
             return None
         centre = float(score[len(score) // 2])

@@ -98,6 +98,28 @@ def test_the_numbers_of_the_tool(world: World, impute: float) -> None:
         assert [found[each] for each in TOOL] == pytest.approx(expected, rel=1e-12, abs=1e-15, nan_ok=True)
 
 
+def test_the_highest_twv_where_a_target_has_the_score_minus_infinity() -> None:
+    """It is rejected at every threshold, and none is better than accepting all: the tool gives the value without it."""
+    world = World(
+        documents=("a0", "a1", "a2", "a3"),
+        queries=("q0",),
+        targets=frozenset({("q0", "a0")}),
+        run=(("q0", "a0", -math.inf, False), ("q0", "a1", 1.0, True), ("q0", "a2", 2.0, True), ("q0", "a3", 3.0, True)),
+    )
+    prior = 0.625
+    point = {"p_target": prior, "c_miss": 1.0, "c_fa": 1.0}
+    settings = {"evaluation": {"impute": -10.0, "operating_point": point}}
+    with tempfile.TemporaryDirectory() as folder:
+        run = world.write(Path(folder))
+        evaluation = sws.open(folder, preset="quesst2014", compat="mediaeval", settings=settings)
+        result = sws.score(evaluation, TOOL, runs=str(run))
+    literal = Literal.of(world, -10.0, (1 - prior) / prior, world.queries, world.documents)
+    found = {row["measure"]: row["value"] for row in result.table.to_pylist() if row["query"] is None}
+    expected = tool_numbers(literal, prior)
+    assert found["mediaeval_mtwv"] == pytest.approx(expected[TOOL.index("mediaeval_mtwv")], abs=1e-12)
+    assert found["mediaeval_mtwv"] < 0.3  # 1 - beta is .4
+
+
 @given(world=worlds(), impute=st.sampled_from([-10.0, 0.5]), buckets=st.integers(1, 3))
 @examples(15)
 def test_any_cells_give_the_same_bits(world: World, impute: float, buckets: int) -> None:

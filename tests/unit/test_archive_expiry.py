@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from swsdask.archive import change, cleaning, verify
 from swsdask.archive.change import GROWTH
 from swsdask.archive.cleaning import Version, difference, expire, list_versions, named_files, vacuum
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import open_archive
+from swsdask.archive.store import EVALUATION, open_archive
+from swsdask.archive.stored_tables import StoredFile, StoredRun
 from swsdask.archive.versions import manifest_name, versions
 from swsdask.cli import main
 from swsdask.model.errors import ArchiveError, SettingsError
@@ -138,6 +140,22 @@ def test_versions_say_what_each_changed(url: str) -> None:
 def changes(each: Version) -> tuple[list[str], list[str], list[str], int]:
     changed = each.changed
     return list(changed.added), list(changed.replaced), list(changed.removed), len(changed.settings)
+
+
+def test_a_part_that_versions_share_is_read_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(storage: Storage, part: StoredFile) -> dict[str, StoredRun]:
+        read.append(part.file)
+        return EVALUATION.read(storage, part)
+
+    for module in (cleaning, verify):
+        monkeypatch.setattr(module, "EVALUATION", replace(EVALUATION, read=counted))
+    for command in (lambda: list(list_versions(url)), lambda: vacuum(url), lambda: verify.verify(url)):
+        read.clear()
+        command()
+        assert read
+        assert len(set(read)) == len(read)
 
 
 def test_the_command_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -252,6 +252,20 @@ def test_probabilities_close_to_zero_are_told_apart(seed: int) -> None:
     assert plain[None, "cnxe_min_pav"] <= plain[None, "cnxe_min"]
 
 
+@pytest.mark.parametrize("away", [1.0, 1e4, 1e8])
+def test_hits_far_from_other_trials_do_not_blur_them(away: float) -> None:
+    """The curve at the operating point is the cross entropy, which is exact."""
+    rng = np.random.default_rng(2)
+    hits, others = away + rng.normal(2.0, 1.0, 20), rng.normal(-2.0, 2.0, 200)
+    rows: list[Row] = [(0, 0, float(s), 1, hit) for own, hit in ((hits, True), (others, False)) for s in own]
+    asked = settings(operating_point=EVEN)
+    reference = with_thresholds(one_condition([20], 5000), asked)
+    found = Scored(statistics([rows], reference), reference, asked)
+    (curve,) = (each for each in curves(found) if each.curve == "ece_actual")
+    expected = scored(rows, one_condition([20], 5000))[None, "cxe"]
+    assert curve.y[curve.x == reference.prior_log_odds] == pytest.approx([expected], rel=1e-12)
+
+
 @pytest.mark.parametrize("above", [0.0, 1e-12, 1e-3])
 def test_ends_that_lie_close_together_are_counted(above: float) -> None:
     """Whether classes are separated does not hang on how wide bins are."""
