@@ -134,20 +134,40 @@ def bound_of(difference: float) -> float:
 def p_randomization(one: Exchanged, other: Exchanged) -> float:
     """Return the share of exchanges of the two systems, query by query, whose difference is at least as large.
 
-    All exchanges are tried if at most `ENUMERATED` queries differ; else those drawn, with one added to both counts. The
-    sum of signed differences is the difference of signed sums, so n systems need n sums instead of n^2. Sums that
+    All exchanges are counted if at most `ENUMERATED` queries differ; else those drawn, with one added to both counts.
+    The sum of signed differences is the difference of signed sums, so n systems need n sums instead of n^2. Sums that
     differ by a rounding error are equal; this error scales with the addends, not with their difference.
     """
     parts = one.parts - other.parts
     hair = rounding(one, other)
     moved = parts[abs(parts) > rounding_of_differences(one, other)]
     if len(moved) <= ENUMERATED:
-        sums = np.zeros(1)
-        for part in moved.tolist():
-            sums = np.concatenate([sums + part, sums - part])
-        return int(np.count_nonzero(abs(sums) >= abs(sums[0]) - hair)) / len(sums)
+        return _share_of_exchanges(moved, abs(math.fsum(moved)) - hair)
     n_reach = int(np.count_nonzero(abs(one.sums - other.sums) >= abs(math.fsum(parts)) - hair))
     return (1 + n_reach) / (1 + len(one.sums))
+
+
+def _share_of_exchanges(parts: F64, bound: float) -> float:
+    """The share of all assignments of signs to `parts` whose sum is at least `bound` from 0.
+
+    Every sum is one of the first half of the parts plus one of the second half. So 2^n sums are counted by looking up
+    2^(n/2) numbers. Sums are symmetric about 0.
+    """
+    if not bound > 0:  # not a number, if a part is infinite
+        return 1.0
+    half = len(parts) // 2
+    first, second = _signed_sums(parts[:half]), np.sort(_signed_sums(parts[half:]))
+    n_below = int(np.searchsorted(second, bound - first, "left").sum())
+    n_sums = len(first) * len(second)
+    return 2 * (n_sums - n_below) / n_sums
+
+
+def _signed_sums(parts: F64) -> F64:
+    """The sums under all assignments of signs: float64 [2^n_parts]."""
+    sums = np.zeros(1)
+    for part in parts.tolist():
+        sums = np.concatenate([sums + part, sums - part])
+    return sums
 
 
 def rounding(one: Exchanged, other: Exchanged) -> float:

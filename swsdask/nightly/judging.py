@@ -13,6 +13,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
 from swsdask.api.opening import Evaluation
@@ -31,7 +32,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import NEW, REPLACED, Move, board
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
-from swsdask.nightly.history import History, Standing, values_of
+from swsdask.nightly.history import History, values_of
 from swsdask.nightly.settings import NightlyEvaluation
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -191,23 +192,21 @@ def _earlier(job: NightlyEvaluation, past: History, due: Mapping[str, str]) -> I
     wanted = {system for system, why in due.items() if why == REPLACED and job.baseline in ("previous", system)}
     if job.baseline == "best" and any(why in (NEW, REPLACED) for why in due.values()):
         wanted |= {*_leader(job, past)}
+    if not wanted:
+        return
+    there = versions(Storage(job.archive))
+
+    @cache
+    def runs_of(version: int) -> dict[tuple[str, str], StoredRun]:
+        return {(each.run.system, each.run.content): each for each in open_archive(job.archive, version).stored_runs}
+
     for system in sorted(wanted):
         standing = past.standings[system]
-        if (held := _held(job, system, standing)) is not None:
+        # The night's version, or, if it has expired, the latest version with the run.
+        candidates = [standing.version] if standing.version in there else reversed(there)
+        found = (runs_of(version).get((system, standing.content)) for version in candidates)
+        if (held := next(filter(None, found), None)) is not None:
             yield replace(held, run=replace(held.run, system=_name_of(system, standing.night)))
-
-
-def _held(job: NightlyEvaluation, system: str, standing: Standing) -> StoredRun | None:
-    """The run of a system that a night scored, from that night's version or, if it has expired, the latest with it.
-
-    None if no version has it.
-    """
-    there = versions(Storage(job.archive))
-    for version in [standing.version] if standing.version in there else reversed(there):
-        for each in open_archive(job.archive, version).stored_runs:
-            if (each.run.system, each.run.content) == (system, standing.content):
-                return each
-    return None
 
 
 def _baseline(job: NightlyEvaluation, past: History, system: str, why: str) -> str | None:

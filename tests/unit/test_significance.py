@@ -75,7 +75,7 @@ def exchanged(a: F64, b: F64, signs: I8) -> float:
     return p_randomization(Exchanged.of(a, signs), Exchanged.of(b, signs))
 
 
-@pytest.mark.parametrize("n", [5, 12])
+@pytest.mark.parametrize("n", [2, 5, 12, 13])
 def test_all_exchanges_of_a_few_queries(n: int) -> None:
     rng = np.random.default_rng(n)
     a, b = rng.random((2, n)).round(1)
@@ -83,6 +83,11 @@ def test_all_exchanges_of_a_few_queries(n: int) -> None:
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
     )
     assert exchanged(a / n, b / n, random_signs(0, 10, n)) == pytest.approx(expected.pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b"), [([0.3], [0.1]), ([0.2, 0.4], [0.2, 0.4]), ([0.1, 0.3], [0.3, 0.1])])
+def test_exchanges_of_one_query_or_of_no_difference(a: list[float], b: list[float]) -> None:
+    assert exchanged(np.array(a), np.array(b), random_signs(0, 10, len(a))) == 1.0
 
 
 def test_random_exchanges_come_near_to_scipys() -> None:
