@@ -170,8 +170,10 @@ def console() -> None:
     hardly used here, and each of its threads would take 40 MB of the address space. Arrow's own allocator reserves a
     gigabyte of it, and returns pages that the next piece of a table needs again: with glibc's allocator, scoring
     hundreds of systems takes 4 % less CPU time and a tenth less memory, and reading Parquet a third less CPU time.
+    Pydantic would search the metadata of every installed package for plugins of its own.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if "CS_GNU_LIBC_VERSION" in os.confstr_names or resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     gc.set_threshold(_NEW_OBJECTS)

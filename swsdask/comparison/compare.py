@@ -231,13 +231,15 @@ def compare(
     n_documents: Mapping[str, int] | None = None,
     report: Callable[[str], None] | None = None,
     executor: Executor | None = None,
+    advise: bool = True,
 ) -> Comparison:
     """Intervals of all samples, the differences of all pairs, of one `pair`, or of all others and a `baseline`.
 
     `pairs` names others. `n_queries` are the queries of each condition, `n_documents` its documents if they are
     drawn. `gates` are applied to every pair, the second of which is the baseline. `report` receives the size of a
     comparison of many pairs, which may take minutes. Samples are resampled and pairs tested by the `executor`; None:
-    here. Raises `SettingsError` for an unknown system, for two equal ones, and for a gate without values.
+    here. Notes name options of the command that help, if `advise`. Raises `SettingsError` for an unknown system, for
+    two equal ones, and for a gate without values.
     """
     systems, gates = sorted(systems), list(gates)
     all_pairs = not pairs
@@ -276,7 +278,7 @@ def compare(
             exchanged = not np.isnan(tests[0][:, P_RANDOMIZATION]).all()
             n_exchanged = max(pair.n_both for pair in found.pairs) if exchanged else None
             least = leasts[condition, measure] = Least(how, n_exchanged, unit)
-            own_notes += _coarse_notes(condition, measure, tests[1], least)
+            own_notes += _coarse_notes(condition, measure, tests[1], least, advise=advise)
             differences.append(_of_pairs(found.pairs, condition, measure, *tests))
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
     table = pa.concat_tables(differences)
@@ -428,16 +430,17 @@ class Least(NamedTuple):
         return f" Use {', or '.join(filter(None, (fewer, more)))}." if fewer or more else ""
 
 
-def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: Least) -> list[str]:
+def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: Least, *, advise: bool) -> list[str]:
     """Note if no difference can be significant with so few queries or replicates, or so many pairs."""
     tested, alpha = p_adjusted[~np.isnan(p_adjusted)], least.how.alpha
     n_pairs = len(tested)
     if not n_pairs or least.adjusted(n_pairs) < alpha or (tested < alpha).any():
         return []
     times = f", which Holm's adjustment multiplies by {counted(n_pairs, 'pairs')}" if least.p < alpha else ""
+    remedy = least.remedy(n_pairs) if advise else ""
     return [
         f"{condition}, {measure}: no difference can be significant (p < {alpha:g}): the least p of {least} is "
-        f"{least.p:.2g}{times}.{least.remedy(n_pairs)}"
+        f"{least.p:.2g}{times}.{remedy}"
     ]
 
 

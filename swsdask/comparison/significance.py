@@ -18,10 +18,11 @@ are left out. Tests are paired over queries and two-sided.
 
 Sources: resampling: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 6 and 8; Bisani and Ney,
 Bootstrap estimates for confidence intervals in ASR performance evaluation, ICASSP 2004; Owen, The Pigeonhole Bootstrap,
-Annals of Applied Statistics 1 (2007); intervals: Efron and Tibshirani, sections 13.3 and 14.3; approximate
-randomization: Noreen, Computer Intensive Methods for Testing Hypotheses, 1989; max-T: Westfall and Young,
-Resampling-Based Multiple Testing, 1993, section 2.6; Wilcoxon, Individual Comparisons by Ranking Methods,
-Biometrics Bulletin 1 (1945); Holm, A Simple Sequentially Rejective Multiple Test Procedure,
+Annals of Applied Statistics 1 (2007); intervals: Efron and Tibshirani, sections 13.3 and 14.3; bootstrap test by the
+distance from the observed difference: Hall and Wilson, Two Guidelines for Bootstrap Hypothesis Testing,
+Biometrics 47 (1991); approximate randomization: Noreen, Computer Intensive Methods for Testing Hypotheses, 1989; max-T:
+Westfall and Young, Resampling-Based Multiple Testing, 1993, section 2.6; Wilcoxon, Individual Comparisons by Ranking
+Methods, Biometrics Bulletin 1 (1945); Holm, A Simple Sequentially Rejective Multiple Test Procedure,
 Scandinavian Journal of Statistics 6 (1979).
 """
 

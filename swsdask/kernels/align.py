@@ -25,7 +25,8 @@ _SCORE, _TIME = 1e-6, 1e-8
 _LEAST_SPAN = 1e-5
 _LEAST_TICKS = 0.1
 _MOST = 1e12
-"""The limit of score congruence in either direction. It is at most 1 unless the declared range of scores is wrong."""
+"""The limit of score congruence in either direction. Of a finite score it is at most 1 unless the declared range of
+scores is wrong."""
 _BITS = 61
 _TICKS_PER_SECOND = 10_000
 _ABOVE = 2**63 - 1
@@ -35,10 +36,10 @@ _ABOVE = 2**63 - 1
 def score_congruence(score: float, lowest: float, highest: float) -> float:
     """Return (score - lowest) / max(highest - lowest, 1e-5), computed on halves so that no difference overflows.
 
-    An infinite score is at an end of the range: 1 or 0.
+    An infinite score lies one range beyond the finite ones: 2 or -1.
     """
     if abs(score) >= INFINITE:
-        return 1.0 if score > 0.0 else 0.0
+        return 2.0 if score > 0.0 else -1.0
     congruence = (0.5 * score - 0.5 * lowest) / max(0.5 * highest - 0.5 * lowest, 0.5 * _LEAST_SPAN)
     return min(max(congruence, -_MOST), _MOST)
 

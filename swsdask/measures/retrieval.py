@@ -37,7 +37,8 @@ as relevant from grade 1 on, and once more from each grade L of `average_precisi
 ranking of a query with N trials and R relevant documents, r runs over ranks; i numbers the relevant documents that are
 retrieved, at the ranks t_i, and n_i is the number of judged non-relevant ones before the i-th. The measures are
 averaged over the queries that MAP averages; equal scores are ordered as there, and where that rule gives no order, the
-lower grade comes first.
+lower grade comes first. But `precision_at_relevant@M` and `relative_precision_at_rank@K` then count a group that the
+rank divides in proportion.
 
 - `ndcg`, `ndcg_at_rank@K`: DCG, the sum of max(g_r, 0) / log2(r + 1) over all ranks, or r <= K, divided by the DCG of
   the ideal ranking, all relevant documents by descending grade. `exponential_ndcg_at_rank@K` has 2^g - 1 for g; grades
@@ -49,7 +50,8 @@ lower grade comes first.
   documents, retrieved or not. `gm_bpref` is its geometric mean over queries, as `gm_map` is that of AP.
 - `inferred_ap`: the sum over i of 1 / t_i + p_i / t_i (i - 1 + e) / (i - 1 + n_i + 2 e), divided by R; p_i is the
   number of documents of the pool before the i-th, e = .00001.
-- `judged_at_rank@K`: the share of judged documents among the first K, or among all N if there are fewer.
+- `judged_at_rank@K`: the share of documents with a judgment, whatever its grade, among the first K, or among all N if
+  there are fewer.
 - `ndcg_at_levels`: the mean of nDCG at the ranks where the ideal gain falls, the last of them R, and at N if it is more
   than R + 1.
 - `ndcg_of_relevant`: the mean over relevant documents of the quotient of both sums down to the document's rank; for a

@@ -146,13 +146,18 @@ def _equal_error_rate(p_fa: F64, p_miss: F64) -> float:
     return float(p_fa[after - 1] + (p_fa[after] - p_fa[after - 1]) * (above / (above + below)))
 
 
+_HAIR = 1e-12
+"""A relative tolerance: P_fa of a vertex, a mean of rounded quotients, may be this far from the point that it is at."""
+
+
 def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
-    after = int(np.searchsorted(p_fa, point, side="right"))
-    if after == 0 or np.isnan(p_fa[0]) or point > p_fa[-1]:
+    most = point * (1 + _HAIR)
+    after = int(np.searchsorted(p_fa, most, side="right"))
+    if after == 0 or np.isnan(p_fa[0]):
         return np.nan
     if after == len(p_fa):
-        return float(p_miss[-1])
-    share = (point - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
+        return float(p_miss[-1]) if point * (1 - _HAIR) <= p_fa[-1] else np.nan
+    share = max(0.0, (point - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1]))
     return float(p_miss[after - 1] + share * (p_miss[after] - p_miss[after - 1]))
 
 
@@ -204,13 +209,13 @@ def _precision_recall(scored: Scored) -> Iterator[Curve]:
         recall, precision = line.hits[at] / population.n_target, line.hits[at] / accepted[at]
         name, threshold = population.condition.name, line.thresholds[at]
         yield Curve(name, "precision_recall", threshold, recall, precision)
-        yield Curve(name, "precision_recall_interpolated", threshold, recall, _highest_from(precision))
+        yield Curve(name, "precision_recall_interpolated", threshold, recall, _highest_from(recall, precision))
 
 
-def _highest_from(precision: F64) -> F64:
-    """The highest value at each place or after it."""
+def _highest_from(recall: F64, precision: F64) -> F64:
+    """The highest precision at each recall, ascending, or a higher one."""
     highest: F64 = np.maximum.accumulate(precision[::-1])[::-1]
-    return highest
+    return highest[np.searchsorted(recall, recall)]
 
 
 def _rates(hits: I64, accepted: I64, targets: I64, theta: float | None = None) -> dict[str, F64]:

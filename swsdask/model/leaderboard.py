@@ -80,6 +80,10 @@ class Board:
         """Return one number; NaN if the result has none."""
         return self.values.get((condition, system, measure), math.nan)
 
+    def leading(self, system: str) -> float:
+        """The number by which a system is ranked first of all; NaN if it has none, or no measure ranks systems."""
+        return self.value(self.conditions[0], system, self.by[0]) if self.conditions and self.by else math.nan
+
     def facts(self, condition: str) -> list[str]:
         """The counts that are equal for all systems of a condition, such as `449 queries`."""
         known = {

@@ -381,7 +381,13 @@ class Holder:
             return True
         if not self.machine or self.machine != _machine() or self.process == os.getpid():
             return False
-        return not Path(f"/proc/{self.process}").exists()
+        try:
+            os.kill(self.process, 0)  # sends nothing; /proc may hide processes of other users
+        except ProcessLookupError:
+            return True
+        except OSError:  # not permitted: there is a process
+            pass
+        return False
 
 
 @dataclass

@@ -98,12 +98,20 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
                 )
             if there is None or (date, url) >= (there[0], there[1].url):
                 found[system] = date, arrived
+        if named is not None and listed and not any(map(named.search, listed)):
+            first = one_line(min(listed))
+            LOG.warning("passed over, no file matches the pattern, which is searched in whole paths: %s", first)
     return [arrived for _, (_, arrived) in sorted(found.items())]
 
 
 def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
     """The depth and stamp of the regular files of an entry. A folder that is one table replaces its files."""
     listed, folders = _listed(entry, deepest)
+    within_folders = sorted(url for url, depth in folders.items() if depth > 0)
+    if deepest is not None and not listed and within_folders:
+        LOG.warning(
+            "passed over, folders in folders, in which only a pattern finds runs: %s", one_line(within_folders[0])
+        )
     tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
     within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
     within += [(url, depth) for url, depth in folders.items() if _is_part(url) and depth > 0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -23,12 +23,12 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import Least, Values, compare, failures
+from swsdask.comparison.compare import NAMED, Gate, Least, Values, compare, failures
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, listed
 from swsdask.model.leaderboard import NEW, REPLACED, Move, board
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
@@ -65,9 +65,9 @@ def judged(
     SettingsError
         If a gate needs a test that its measure does not have, or uses a condition that is not scored.
     """
-    earlier = tuple(_earlier(job, past, due))
-    both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
     wished = {system: _baseline(job, past, system, why) for system, why in due.items()}
+    earlier = tuple(_earlier(job, past, wished.values()))
+    both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
     baselines = {system: name if name in both.systems else None for system, name in wished.items()}
     notes = [
         f"{name!r} is in no version of the archive: nothing was compared with it."
@@ -89,6 +89,7 @@ def judged(
     pairs = [(system, baseline) for system, baseline in baselines.items() if baseline is not None]
     by_value = [gate for gate in job.parsed_gates if gate.p_below is None]
     failed = failures(by_value, pairs, values, {})
+    notes += _not_applied(job, pairs, values)
     p: dict[str, float] = {}
     found, untested = _tested(job, both, pairs, values, leading, progress, workers)
     notes += untested
@@ -114,6 +115,19 @@ def judged(
         for system, why in due.items()
     ]
     return Verdict(tuple(moves), tuple(map(str, failed)), (*notes, *result.notes)), result
+
+
+def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: Values) -> Iterator[str]:
+    """Note the systems to which a gate does not apply, because their baseline does not have its measure."""
+    for gate in job.parsed_gates:
+        numbers = values.get((gate.condition, gate.measure), {})
+        there = {system for pair in pairs for system in pair if not math.isnan(numbers.get(system, math.nan))}
+        without = [system for system, baseline in pairs if baseline not in there]
+        if without and (there or gate.p_below is None):  # else `_tested` says so
+            yield (
+                f"gate {gate.text!r}: not applied to {listed(without, NAMED)}, whose baseline has no {gate.measure} in "
+                f"the condition {gate.condition}."
+            )
 
 
 def _tested(
@@ -155,26 +169,35 @@ def _tested(
     given = given_runs(systems, both.systems)
     _, samples, n_queries, _ = sample_evaluation(both, names, given, job.by, executor=workers(), progress=progress)
     how = Resampling()
-    if any(Least(how).adjusted(len(pairs)) >= (gate.p_below or 1) for gate in gates):
+
+    def least(gate: Gate) -> Least:
+        own = samples.get(gate.condition, {}).get(gate.measure, {}).values()
+        return Least(how, max((int(each.queries.sum()) for each in own if each.parts is not None), default=None))
+
+    if any(least(gate).adjusted(len(pairs)) >= (gate.p_below or 1) for gate in gates):
         how = replace(how, adjust="max-t")
-    found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers())
+        notes.append(
+            "p values are adjusted by max-t: Holm's adjustment for so many pairs would let no gate with p fail."
+        )
+    found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers(), advise=False)
     return found, [*notes, *found.notes]
 
 
 def report_of(
     job: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
 ) -> Result | None:
-    """The result of a night's report: the systems that moved, and their baselines. None if nothing moved.
+    """The result of the last night's report: the systems that moved, and their baselines. None if nothing moved.
 
-    The time and place of scoring are left out, so that a night that is published again has the same report.
+    `evaluation` is that of the night. The time and place of scoring are left out, so that a night that is published
+    again has the same report.
     """
     if past.last is None or not past.last.moves:
         return None
     before = History(past.nights[:-1])
-    due = {move.system: move.reason for move in past.last.moves}
-    earlier = tuple(_earlier(job, before, due))
+    baselines = [move.baseline for move in past.last.moves]
+    earlier = tuple(_earlier(job, before, baselines))
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
-    names = [*due, *(move.baseline for move in past.last.moves if move.baseline is not None)]
+    names = [*(move.system for move in past.last.moves), *filter(None, baselines)]
     held = [name for name in dict.fromkeys(names) if name in both.systems]
     result = score(both, job.scored, runs=held, by=job.by, executor=workers(), progress=progress)
     return replace(result, manifest={name: said for name, said in result.manifest.items() if name != "run"})
@@ -187,11 +210,10 @@ def stored(evaluation: Evaluation) -> StoredArchive:
     return evaluation.archive
 
 
-def _earlier(job: NightlyEvaluation, past: History, due: Mapping[str, str]) -> Iterator[StoredRun]:
-    """The runs of earlier nights that serve as baselines, under the names `SYSTEM (night N)`."""
-    wanted = {system for system, why in due.items() if why == REPLACED and job.baseline in ("previous", system)}
-    if job.baseline == "best" and any(why in (NEW, REPLACED) for why in due.values()):
-        wanted |= {*_leader(job, past)}
+def _earlier(job: NightlyEvaluation, past: History, baselines: Iterable[str | None]) -> Iterator[StoredRun]:
+    """The runs of earlier nights among the baselines, under their names there, `SYSTEM (night N)`."""
+    named = {*baselines}
+    wanted = {system: each for system, each in past.standings.items() if _name_of(system, each.night) in named}
     if not wanted:
         return
     there = versions(Storage(job.archive))
@@ -200,8 +222,7 @@ def _earlier(job: NightlyEvaluation, past: History, due: Mapping[str, str]) -> I
     def runs_of(version: int) -> dict[tuple[str, str], StoredRun]:
         return {(each.run.system, each.run.content): each for each in open_archive(job.archive, version).stored_runs}
 
-    for system in sorted(wanted):
-        standing = past.standings[system]
+    for system, standing in sorted(wanted.items()):
         # The night's version, or, if it has expired, the latest version with the run.
         candidates = [standing.version] if standing.version in there else reversed(there)
         found = (runs_of(version).get((system, standing.content)) for version in candidates)
@@ -226,8 +247,9 @@ def _baseline(job: NightlyEvaluation, past: History, system: str, why: str) -> s
 
 
 def _leader(job: NightlyEvaluation, past: History) -> list[str]:
-    """The best system of the earlier nights, if there is any."""
-    return list(past.board(job.scored).systems[:1])
+    """The best system of the earlier nights by the leading measure, if there is any."""
+    found = past.board(job.scored)
+    return [system for system in found.systems if not math.isnan(found.leading(system))][:1]
 
 
 def _name_of(system: str, night: int) -> str:

@@ -29,6 +29,7 @@ from swsdask.api.scoring import requested
 from swsdask.archive.kept import KnownSources, known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
+from swsdask.archive.versions import versions
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
 from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
@@ -36,6 +37,7 @@ from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.layers import build_settings
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
+from swsdask.model.results import Result
 from swsdask.nightly.history import (
     History,
     NightLease,
@@ -92,8 +94,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     if evaluation is not None:
         due = _due(job, evaluation, past)
         lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
-    if not lines and past.last is not None and not is_published(job, past):
-        lines = [f"night {past.last.number}: to be published again"]
+    if past.last is not None and evaluation is not None and not is_published(job, past, by_this_release=not lines):
+        lines.insert(0, f"night {past.last.number}: to be published again")
     return [f"{job.name}: {line}" for line in lines or ["nothing is new"]]
 
 
@@ -163,7 +165,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
             )
             lease.check()
             if past.last is not None and there is not None and not is_published(job, past, by_this_release=False):
-                shown = publish(job, past, report_of(job, there, past, renewing, workers), began)
+                shown = publish(job, past, _report(job, there, past, renewing, workers), began)
                 missed = Outcome(job, past.last, shown)
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
@@ -175,7 +177,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         if record is None or is_published(job, past):
             return Outcome(job)
         LOG.info("publishing", extra={"evaluation": job.name, "phase": "publish"})
-        latest = publish(job, past, report_of(job, evaluation, past, renewing, workers), began)
+        latest = publish(job, past, _report(job, evaluation, past, renewing, workers), began)
         return Outcome(job, record, latest, missed)
 
 
@@ -275,8 +277,8 @@ def _explicit(job: NightlyEvaluation) -> dict[str, object]:
     return {**job.given_settings, **engine}
 
 
-def _opened(job: NightlyEvaluation) -> Evaluation:
-    return open_evaluation(job.archive, preset=job.preset, compat=job.compat, settings=_explicit(job))
+def _opened(job: NightlyEvaluation, version: int | None = None) -> Evaluation:
+    return open_evaluation(job.archive, version=version, preset=job.preset, compat=job.compat, settings=_explicit(job))
 
 
 def _read(job: NightlyEvaluation) -> Evaluation:
@@ -404,6 +406,26 @@ def _signatures(job: NightlyEvaluation, evaluation: Evaluation) -> dict[str, str
     """Return the signature of each system's numbers."""
     names, _, settings = requested(job.scored, evaluation.settings)
     return signatures_of(evaluation.archive, settings, names, job.by)
+
+
+def _report(
+    job: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
+) -> Result | None:
+    """The report of the last night: of its version of the archive, and with its settings and release.
+
+    None if nothing moved, or if these are no longer there.
+    """
+    last = past.last
+    if last is None or not last.moves:
+        return None
+    if stored(evaluation).version != last.version and last.version in versions(Storage(job.archive)):
+        evaluation = _opened(job, last.version)
+    signatures = _signatures(job, evaluation) if stored(evaluation).version == last.version else {}
+    if any(signatures.get(move.system) != past.standings[move.system].signature for move in last.moves):
+        late = "night %d: published without a new report, for settings, swsdask or the archive have changed since"
+        LOG.warning(late, last.number, extra={"evaluation": job.name})
+        return None
+    return report_of(job, evaluation, past, progress, workers)
 
 
 def _new_record(

@@ -16,6 +16,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from swsdask.model.comparison import written_p
 from swsdask.model.errors import counted, one_line, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
@@ -229,7 +230,7 @@ def _move(move: Move) -> dict[str, object]:
         "was": "" if math.isnan(move.was) else written(move.measure, move.was),
         "difference": shown,
         "kind": "better" if gain > 0 else "worse" if gain < 0 else "",
-        "p": "" if math.isnan(move.p) else f"{move.p:.4f}",
+        "p": "" if math.isnan(move.p) else written_p(move.p),
     }
 
 

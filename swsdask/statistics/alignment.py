@@ -14,7 +14,8 @@ and pairs are one to one. Objective "nist", as in KWSEval and STDEval: maximise 
 
 (a pair counts 1 + 1e-6 sc + 1e-8 tc, leaving both unpaired counts -2), so the number of pairs comes first. lo and hi
 are the declared range of the run's scores, or else, by `score_scale`, that of the whole run (STDEval) or of all
-evaluated detections of this (query, document, channel) (KWSEval). Objective "score": as many pairs as possible, then
+evaluated detections of this (query, document, channel) with finite scores (KWSEval). An infinite score lies one range
+beyond: sc is 2 or -1. Objective "score": as many pairs as possible, then
 the greatest sum of scores, which gives the most hits at every threshold at once. Decisions play no part.
 
 Weights are whole multiples of 2^-59, so equal sums are equal in any order of addition. If several alignments are

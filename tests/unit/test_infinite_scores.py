@@ -214,6 +214,17 @@ def test_an_infinite_score_elsewhere_does_not_change_what_is_mapped() -> None:
     assert hits([{**near[0], "score": -INF}, {**near[1], "score": -INF}]) == [-INF]
 
 
+@pytest.mark.parametrize("finite", [0.0, -1e300, 1e300])
+def test_an_infinite_score_is_beyond_a_single_finite_one(finite: float) -> None:
+    """The time of the detection that must not be mapped is the better one."""
+    spoken = {"query": "q", "document": "a", "start": 10.0, "duration": 0.5}
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=[spoken])
+    for early, late in ((finite, -INF), (INF, finite), (INF, -INF)):
+        rows = [{**spoken, "start": 10.4, "score": early}, {**spoken, "score": late}]
+        found = sws.score(evaluation, ["mtwv"], runs=rows, alignment=True).to_arrow("alignment")
+        assert [row["score"] for row in found.to_pylist() if row["outcome"] == "hit"] == [early]
+
+
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The reference of `world(1)` in NIST's files."""

@@ -188,6 +188,21 @@ def test_det() -> None:
     assert math.isnan(VALUES[None, "p_miss@0.5"])
 
 
+def test_p_miss_at_a_vertex_whose_p_fa_is_rounded() -> None:
+    """P_fa is (2 / 20 + 2 / 10) / 3 = .1 at two vertices; in the second world the curve ends at (3 / 20) / 3 = .05."""
+    false_alarms: list[Row] = [(0, 0, 5.0, 1, False)] * 2 + [(1, 0, 5.0, 1, False)] * 2
+    rows = sorted([*false_alarms, (0, 0, 4.0, 1, True), (1, 0, 3.0, 1, True), (2, 0, 2.0, 1, True)])
+    reference = make_reference([[1], [1], [1]], {"all": ([True] * 3, [True], 21)})
+    wider = make_reference([[1], [11], [1]], {"all": ([True] * 3, [True], 21)})
+    asked = ASKED.model_copy(update={"p_fa_points": (0.1,)})
+    assert (2 / 20 + 2 / 10) / 3 > 0.1
+    assert scored(rows, wider, asked)[None, "p_miss@0.1"] == pytest.approx(10 / 11 / 3)
+    ending = ASKED.model_copy(update={"p_fa_points": (0.049, 0.05, 0.051)})
+    found = scored([(0, 0, 1.0, 1, False)] * 3, reference, ending)
+    assert [found[None, f"p_miss@{point}"] for point in (0.049, 0.05)] == [1.0, 1.0]
+    assert math.isnan(found[None, "p_miss@0.051"])
+
+
 def test_quirk_of_the_end_of_pooled_points() -> None:
     """q1, which averages leave out, has the lowest score."""
     rows: list[Row] = [(0, 0, 1.0, 1, True), (1, 0, 0.1, 0, False)]

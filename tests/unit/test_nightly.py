@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import logging
@@ -33,7 +34,7 @@ from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import judging, steps
-from swsdask.nightly.history import HOLDS_S, BusyError, History, board_page, night_lease, publish, read_history
+from swsdask.nightly.history import HOLDS_S, BusyError, History, Holder, board_page, night_lease, publish, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
@@ -235,6 +236,11 @@ def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
     assert plan_night(asked) == ["demo: night 1: to be published again"]
     assert run_night(asked, date(2021, 1, 1)).record is not None
     assert board_of(three_nights) == before
+    shutil.rmtree(three_nights / "board")
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    first, second = plan_night(asked)
+    assert first == "demo: night 1: to be published again"
+    assert second.startswith("demo: another: ")
 
 
 def test_a_night_that_was_not_published_is_published_by_the_next_with_news(
@@ -260,6 +266,54 @@ def test_a_night_that_was_not_published_is_published_by_the_next_with_news(
     links = re.findall('href="(nights/[^"]*)"', (board / "index.html").read_text())
     assert "nights/00000005.html" in links
     assert [link for link in links if not (board / link).is_file()] == []
+
+
+@pytest.mark.parametrize("change", ["the run", "the baseline", "the settings"])
+def test_a_night_that_is_published_late_has_the_report_of_its_own_runs_and_settings(
+    three_nights: Path, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    place, report = three_nights / "nightly.toml", three_nights / "board/nights/00000003.html"
+    before = report.read_bytes()
+    shutil.rmtree(three_nights / "board")
+    (move,) = read_history(Storage(str(three_nights / "archive"))).nights[2].record.moves
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    if change == "the run":
+        shutil.copy(three_nights / "files/runs/calibrated.kwslist.xml", three_nights / f"inbox/{move.system}/new.xml")
+    elif change == "the baseline":
+        place.write_text(place.read_text().replace('"previous"', '"best"'))
+    else:
+        place.write_text(place.read_text().replace('"sws2013"', '"std2006"'))
+    (asked,) = load_nightly(place).evaluation
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert record.number == 4
+    late = "night 3: published without a new report, for settings, swsdask or the archive have changed since"
+    assert (late in caplog.messages) == (change == "the settings")
+    assert (report.read_bytes() if report.exists() else None) == (None if change == "the settings" else before)
+
+
+@pytest.mark.parametrize("baseline", ["best", "a"])
+def test_a_run_without_the_leading_measure_is_not_the_best(three_nights: Path, baseline: str) -> None:
+    """It is ranked by MTWV among ATWV of the others. Where it is the baseline, a note says which gates do not apply."""
+    place, inbox, runs = three_nights / "nightly.toml", three_nights / "inbox", three_nights / "files/runs"
+    place.write_text(
+        place.read_text().replace('"previous"', f'"{baseline}"').replace("atwv drops .02", "atwv drops .01")
+    )
+    (asked,) = load_nightly(place).evaluation
+    for system in ("a", "worse"):
+        (inbox / system).mkdir()
+    undecided = re.sub(r' decision="[A-Z]+"', "", (runs / "keyword-specific.kwslist.xml").read_text())
+    (inbox / "a/run.kwslist.xml").write_text(undecided)
+    assert run_night(asked, DAY).record is not None
+    assert read_history(Storage(asked.archive)).board(asked.scored).systems[0] == "a"
+    shutil.copy(runs / "weak.kwslist.xml", inbox / "worse/run.kwslist.xml")
+    record = run_night(asked, DAY).record
+    assert record is not None
+    (move,) = record.moves
+    said = "gate 'atwv drops .01': not applied to worse, whose baseline has no atwv in the condition all."
+    assert (said in record.notes) == (baseline == "a")
+    assert len(record.gates) == (baseline == "best")
+    assert (move.baseline == "a") == (baseline == "a")
 
 
 def test_what_a_removed_version_held_is_taken_in_again(three_nights: Path) -> None:
@@ -754,6 +808,22 @@ def test_a_gate_with_p_fails_however_many_runs_arrive(
     assert not any("best is" in note for note in record.notes)
 
 
+def test_a_gate_with_p_of_few_queries_fails_however_many_runs_arrive(three_nights: Path) -> None:
+    """With 8 queries the least p is .0078: Holm's adjustment for 4 pairs would make it .031."""
+    place, run = three_nights / "nightly.toml", (three_nights / "files/runs/calibrated.kwslist.xml").read_text()
+    settled = place.read_text().replace('"previous"', '"weak"').replace("atwv drops .02", "mtwv drops 0")
+    place.write_text(settled.replace("mtwv drops 0", "atwv drops .02 with p < .02"))
+    (asked,) = load_nightly(place).evaluation
+    for system in "abcd":
+        (three_nights / f"inbox/{system}.kwslist.xml").write_text(run.replace('"NO"', '"YES"'))
+    record = run_night(asked, DAY).record
+    assert record is not None
+
+    assert len(record.gates) == 4
+    assert any(note.startswith("p values are adjusted by max-t") for note in record.notes)
+    assert not any("--" in note for note in record.notes)
+
+
 def with_another_score(run: Path) -> None:
     """Write another run of the same size, with the time of the last change of the one that was there."""
     there, text = run.stat(), run.read_text()
@@ -988,6 +1058,19 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
     assert len(list((tmp_path / "nightly").iterdir())) == 1
     with night_lease(storage) as held:
         held.check()
+
+
+@pytest.mark.parametrize(("error", "dead"), [(ProcessLookupError, True), (PermissionError, False), (None, False)])
+def test_a_process_of_another_user_is_alive(
+    monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None, dead: bool
+) -> None:
+    def kill(process: int, number: int) -> None:
+        assert (process, number) == (1, 0)
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert dataclasses.replace(Holder.me(), process=1).is_dead == dead
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,24 @@ def test_a_pattern_may_find_no_system_and_files_however_deep(tmp_path: Path, cap
     assert "the pattern finds no system in its path" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        (r"^(?P<system>\w+)\.tsv$", "no file matches the pattern"),
+        (None, "folders in folders"),
+        (r"(?P<system>run)", ""),
+    ],
+)
+def test_an_inbox_in_which_nothing_is_found_is_reported(
+    tmp_path: Path, pattern: str | None, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "team/2026").mkdir(parents=True)
+    (tmp_path / "team/2026/run.tsv").touch()
+    (tmp_path / "README").touch()
+    assert bool(look([str(tmp_path)], pattern)) == (not said)
+    assert [said in record.getMessage() for record in caplog.records] == ([True] if said else [])
+
+
 def test_infinite_numbers_are_text_in_what_is_published(inbox: Inbox) -> None:
     """The threshold that accepts nothing, where every detection is a false alarm."""
     place = inbox.folder / "nightly.toml"

@@ -42,7 +42,7 @@ def test_curves_of_a_ranking() -> None:
         ("precision_recall", 0.5, 2 / 3, 0.5),
         ("precision_recall_interpolated", 3.0, 1 / 3, 1.0),
         ("precision_recall_interpolated", 1.0, 2 / 3, 2 / 3),
-        ("precision_recall_interpolated", 0.5, 2 / 3, 0.5),
+        ("precision_recall_interpolated", 0.5, 2 / 3, 2 / 3),
     ]
 
 
