@@ -108,8 +108,8 @@ def note_claims(claims: Mapping[str, Sequence[RunSource]], problems: Problems) -
             for file in files[1:]:
                 found = f"a run of {system!r}, as in {files[0]}"
                 remedy = (
-                    "Leave one out, or give each as NAME=FILE (in Python {name: file}); the parts of one run by their "
-                    "folder, as NAME=FOLDER."
+                    "Leave one out, or give each as NAME=FILE (in Python {name: file}); the parts of one run in "
+                    "Parquet by their folder, as NAME=FOLDER."
                 )
                 problems.add(file, None, "a run of another system", found, remedy)
 

@@ -195,12 +195,14 @@ def calibrate(
     Fitting writes a small TOML file and reports the gain. Nothing is written if gamma is not positive and finite:
     scores decrease with confidence, are uninformative, or separate the classes perfectly.
 
-    Applying writes each RUN in its own format and compression, under its name (Kaldi's results, CTMs and TREC runs
-    become tables); a table in text keeps its columns, quotes and times as they are. Scores and declared minimum and
-    maximum scores are mapped. Decisions are recomputed: YES at or above the Bayes threshold of the evaluation used for
-    fitting, or of the operating point set by --preset, --settings or --set; --keep-decisions keeps the old ones. Trials
-    missing from a run are imputed its lowest score, which is mapped like the others. If the setting `impute` is a
-    number, score the new run with the mapped number, which is printed.
+    Applying writes each RUN under its name and in its own format: XML, a table in text or Parquet, compressed by
+    gzip or Zstandard or not. Runs in other formats become tables in text, and lose another compression. A table in
+    text keeps its columns, quotes and times as they are, unless --frame-shift or --segments converts them. Scores
+    and declared minimum and maximum scores are mapped. Decisions are recomputed: YES at or above the Bayes
+    threshold of the evaluation used for fitting, or of the operating point set by --preset, --settings or --set;
+    --keep-decisions keeps the old ones. Trials missing from a run are imputed its lowest score, which is mapped
+    like the others. If the setting `impute` is a number, score the new run with the mapped number, which is
+    printed.
     """
     import swsdask as sws
     from swsdask.api.calibration_maps import Calibration

@@ -29,6 +29,7 @@ from swsdask.cli.options import (
     settings_options,
     verify_option,
 )
+from swsdask.model.errors import one_line
 
 
 @click.command("score")
@@ -154,6 +155,8 @@ def score(
 
         for part in result_as(form, result):
             click.echo(part, nl=False)
+        for note in result.notes:
+            click.echo(one_line(note), err=True)
     else:
         from swsdask.render.terminal import print_leaderboard
 
@@ -260,6 +263,8 @@ def discover(
 
         for part in result_as("json", result):
             click.echo(part, nl=False)
+        for note in result.notes:
+            click.echo(one_line(note), err=True)
     else:
         from swsdask.render.terminal import print_discovery
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import glob
+import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -28,7 +29,7 @@ from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
 from swsdask.formats.values import is_number, shown, system_of_file
 from swsdask.formats.xml_stream import read_elements
-from swsdask.model.errors import InputError, Problem, Problems, counted, is_text, visible
+from swsdask.model.errors import FEW, InputError, Problem, Problems, counted, is_text, listed, visible
 from swsdask.model.resources import Resources
 from swsdask.places.reading import (
     ARCHIVED,
@@ -42,6 +43,8 @@ from swsdask.places.reading import (
     storage_fault,
 )
 from swsdask.places.writing import MANIFEST
+
+LOG = logging.getLogger("swsdask")
 
 
 class Format(Enum):
@@ -354,7 +357,8 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None, *, judg
     files = _unarchived(folder)
     if is_one_table(folder):
         return [folder]
-    files += _tables_of_folders(folder)
+    tables, others = _folders_in(folder)
+    files += tables
     of_reference = {file for candidates in tables_in(files).values() for file in candidates}
     files = [file for file in files if file not in of_reference]
     recognised = set(known(files)) if known else set()
@@ -370,13 +374,16 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None, *, judg
     for file in stray_resources(found.get(Format.RESOURCES, ()), runs):
         expected, remedy = "its run in the same folder", "Name it after its run: NAME.resources.toml."
         problems.add(file, None, expected, "none", remedy)
+    if runs and others:
+        LOG.warning("%s: not searched for runs: %s; name them too, or use a glob", folder, listed(others, FEW))
     return runs
 
 
-def _tables_of_folders(folder: str) -> list[str]:
-    """The folders named *.parquet in a folder that are one table each."""
-    named = (join_path(folder, name[:-1]) for name in folder_entries(folder) if name.endswith(f"{PARQUET_ENDING}/"))
-    return [each for each in named if is_one_table(each)]
+def _folders_in(folder: str) -> tuple[list[str], list[str]]:
+    """The folders in a folder that are named *.parquet and are one table each, and the names of others, but hidden."""
+    names = [name[:-1] for name in folder_entries(folder) if name.endswith("/") and not name.startswith((".", "_"))]
+    tables = {name for name in names if name.endswith(PARQUET_ENDING) and is_one_table(join_path(folder, name))}
+    return [join_path(folder, name) for name in names if name in tables], sorted({*names} - tables)
 
 
 def find_classes(patterns: Iterable[str]) -> list[str]:

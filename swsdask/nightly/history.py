@@ -82,6 +82,8 @@ HISTORY = pa.schema(
 """One row per number over all queries of a system that was scored in a night. `version` is that of the archive."""
 
 LATEST = "latest.json"
+BOARD = ("index.html", "feed.xml", "metrics.prom", LATEST)
+"""The files of a board beside the reports of nights, in the order in which they are written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,11 +260,13 @@ def values_of(table: pa.Table) -> dict[tuple[str, str], float]:
 
 
 def is_published(job: NightlyEvaluation, past: History, *, by_this_release: bool = True) -> bool:
-    """Whether the board shows the last night of this history and, if `by_this_release`, was made by this release."""
-    content = Storage(job.out).read_all([LATEST]).get(LATEST)
+    """Whether the board is whole, and shows the last night of this history; if `by_this_release`, made by this one."""
+    there = Storage(job.out).read_all(BOARD)
     try:
-        said = json.loads(content or b"{}")
+        said = json.loads(there.get(LATEST, b"{}"))
     except (ValueError, RecursionError):
+        return False
+    if len(there) < len(BOARD):
         return False
     expected = {"evaluation": job.name, "hash": past.nights[-1].hash}
     expected |= {"swsdask": __version__} if by_this_release else {}

@@ -59,8 +59,8 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     Returns
     -------
     list of Arrived
-        Of several files of one system, the last by date, then by name. If files in different folders have the same
-        system and date, a warning names the file that is skipped.
+        Of several files of one system, the last by date, then by name; numbers in names are compared by value. If files
+        in different folders have the same system and date, a warning names the file that is skipped.
 
     Raises
     ------
@@ -71,9 +71,8 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
     found: dict[str, tuple[str, Arrived]] = {}
     for entry in inbox:
         listed = _runs(entry, deepest=2 if named is None else None)
-        for url, (depth, stamp) in sorted(listed.items()):
-            name = url.rsplit("/", 1)[-1]
-            if name.endswith(_RESOURCES) or name.lower().startswith("readme"):
+        for url, (depth, stamp) in sorted(listed.items(), key=lambda each: _by_name(each[0])):
+            if not _may_be_run(url):
                 continue
             if not is_text(url):
                 LOG.warning("passed over, its name is no text in UTF-8: %r", url)
@@ -92,11 +91,11 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
             beside = listed.get(f"{_folder(url)}/{system_of_file(url)}{_RESOURCES}")
             arrived = Arrived(url, system, stamp if beside is None else f"{stamp} {beside[1]}")
             if (there := found.get(system)) and there[0] == date and _folder(there[1].url) != _folder(url):
-                passed_over = min(there[1].url, url)
+                passed_over = min(there[1].url, url, key=_by_name)
                 LOG.warning(
                     "passed over, a later file is of the system %s too: %s", one_line(system), one_line(passed_over)
                 )
-            if there is None or (date, url) >= (there[0], there[1].url):
+            if there is None or (date, _by_name(url)) >= (there[0], _by_name(there[1].url)):
                 found[system] = date, arrived
         if named is not None and listed and not any(map(named.search, listed)):
             first = one_line(min(listed))
@@ -108,7 +107,7 @@ def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
     """The depth and stamp of the regular files of an entry. A folder that is one table replaces its files."""
     listed, folders = _listed(entry, deepest)
     within_folders = sorted(url for url, depth in folders.items() if depth > 0)
-    if deepest is not None and not listed and within_folders:
+    if deepest is not None and within_folders and not any(map(_may_be_run, listed)):
         LOG.warning(
             "passed over, folders in folders, in which only a pattern finds runs: %s", one_line(within_folders[0])
         )
@@ -131,6 +130,12 @@ def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
             else:
                 LOG.warning("passed over, a table that has more than regular files: %s", one_line(table))
     return found
+
+
+def _may_be_run(url: str) -> bool:
+    """Whether a file is neither a README nor the resources of a run."""
+    name = url.rsplit("/", 1)[-1]
+    return not (name.endswith(_RESOURCES) or name.lower().startswith("readme"))
 
 
 def _is_part(folder: str) -> bool:
@@ -189,6 +194,12 @@ def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, di
         raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
     root = folder.rstrip("/")
     return filesystem, root, {each.rstrip("/"): info for each, info in infos.items() if "/." not in each[len(root) :]}
+
+
+def _by_name(url: str) -> tuple[list[str | int], str]:
+    """The key by which names are ordered: texts and numbers, in turn. The name itself comes last: 01 and 1 differ."""
+    parts = re.split("([0-9]+)", url)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)], url
 
 
 def _folder(url: str) -> str:

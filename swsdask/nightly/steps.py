@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -35,7 +36,7 @@ from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError
-from swsdask.model.layers import build_settings
+from swsdask.model.layers import build_settings, load_preset, overrides
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.model.results import Result
 from swsdask.nightly.history import (
@@ -142,6 +143,10 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         past = read_history(storage)
         LOG.info("looking for runs", extra={"evaluation": job.name, "phase": "look"})
         there = _there(job)
+        if kept := _only_kept(job, there):
+            LOG.warning(
+                "settings that the archive keeps and the file does not give: %s", kept, extra={"evaluation": job.name}
+            )
         news, gone = _news(job, past, there)
         known = _known(job, there)
         with_reference = not _knows_reference(job, known)
@@ -275,6 +280,14 @@ def _explicit(job: NightlyEvaluation) -> dict[str, object]:
     """The settings, and where the work runs."""
     engine = {"engine": {"executor": job.cluster}} if job.cluster else {}
     return {**job.given_settings, **engine}
+
+
+def _only_kept(job: NightlyEvaluation, there: Evaluation | None) -> str:
+    """The settings that apply because the archive keeps them, and the file of the night does not give them."""
+    if there is None or there.judged:
+        return ""
+    own = build_settings(None if job.preset is None else load_preset(job.preset), job.compat, _explicit(job))
+    return ", ".join(f"{each.setting}={each.used}" for each in overrides(own, there.settings))
 
 
 def _opened(job: NightlyEvaluation, version: int | None = None) -> Evaluation:
@@ -482,14 +495,16 @@ PATIENCE_S = 60.0
 
 def notify(command: Sequence[str], latest: bytes) -> bool:
     """Run a command with `latest.json` on its standard input; return whether it succeeded. The night counts anyway."""
-    try:
-        ended = subprocess.run(
-            command, input=latest, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        LOG.warning("notify: %s: %s", command[0], error)
-        return False
+    with tempfile.TemporaryFile() as errors:  # not a pipe, which processes that the command leaves behind keep open
+        try:
+            ended = subprocess.run(
+                command, input=latest, stdout=subprocess.DEVNULL, stderr=errors, timeout=PATIENCE_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            LOG.warning("notify: %s: %s", command[0], error)
+            return False
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip().splitlines()
     if ended.returncode:
-        said = ended.stderr.decode(errors="replace").strip().splitlines()
         LOG.warning("notify: %s ended with exit code %d: %s", command[0], ended.returncode, said[-1] if said else "")
     return ended.returncode == 0

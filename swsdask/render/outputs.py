@@ -150,7 +150,10 @@ def _listed(directory: Location, file: str, files: Mapping[str, object]) -> Iter
     """The content of a file that the manifest lists. Raises `InputError` for another, and if it cannot be read."""
     place = join_path(directory, file)
     if file not in files:
-        raise _not_a_result(join_path(directory, MANIFEST), f"no entry {file!r}")
+        output = file.partition(".")[0]
+        remedy = f"Score again with --outputs {output}, or without --outputs."
+        listing = join_path(directory, MANIFEST)
+        raise InputError(Problem(listing, None, f"results with {file}", "results without it", remedy))
     try:
         content = read_whole(place)
         if fingerprint(content) != files[file]:

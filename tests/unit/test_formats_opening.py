@@ -332,3 +332,14 @@ def test_a_path_needs_no_fsspec(tmp_path: Path) -> None:
         "sys.exit('fsspec' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("store", ["", "memory:///folders"])
+def test_folders_in_a_folder_of_runs_are_reported(tmp_path: Path, store: str, caplog: pytest.LogCaptureFixture) -> None:
+    folder = store or str(tmp_path)
+    for name in ("a.tsv", "b/c.tsv", ".hidden/d.tsv", "logs/x.txt"):
+        with fsspec.open(f"{folder}/{name}", "w", auto_mkdir=True) as file:
+            file.write("query\tdocument\tstart\tduration\tscore\nq\td\t0\t1\t0.5\n")
+    assert find_runs([folder]) == [f"{folder}/a.tsv"]
+    (record,) = caplog.records
+    assert record.getMessage() == f"{folder}: not searched for runs: b, logs; name them too, or use a glob"

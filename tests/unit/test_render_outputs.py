@@ -135,7 +135,7 @@ def test_chosen_outputs_alone_are_written_and_scores_alone_are_read_again(tmp_pa
     back = read_outputs(tmp_path / "numbers")
     assert rows(back.table) == rows(result.table)
     assert back.curve_table.cast(CURVES).equals(CURVES.empty_table())
-    with pytest.raises(InputError, match=r"manifest\.json: .* found no entry 'scores\.parquet'"):
+    with pytest.raises(InputError, match=r"found results without it\. Score again with --outputs scores"):
         read_outputs(tmp_path / "page")
 
 
