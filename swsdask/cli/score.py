@@ -133,6 +133,11 @@ def score(
     tool = next(iter(of_tools.values()), None)
     if dry_run and form != "table":
         raise click.UsageError(f"--dry-run prints the plan in words: leave --format {form} out.")
+    if form != "table" and (top is not None or wide):
+        option = "--wide" if top is None else "--top"
+        raise click.UsageError(
+            f"{option} is for the table of the terminal: --format {form} has all systems and columns."
+        )
     where, runs = reference_and_runs(paths, given=bool(reference))
     evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)
     if mediaeval_output and evaluation.settings.evaluation.trials != "document":

@@ -206,6 +206,15 @@ def test_dry_run_scores_nothing(swsdask: Call, files: Files, tmp_path: Path) -> 
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("option", [("--top", "1"), ("--wide",), ("--dry-run",)])
+def test_options_of_the_table_are_refused_beside_other_formats(
+    swsdask: Call, files: Files, option: tuple[str, ...]
+) -> None:
+    outcome = swsdask("score", files.reference, files.run, "--format", "markdown", *option)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert option[0] in outcome.err
+
+
 def test_only_the_asked_measures(swsdask: Call, files: Files) -> None:
     outcome = swsdask("score", files.reference, files.run, "--measures", "atwv,mtwv", "--format", "json")
     assert {row["measure"] for row in json.loads(outcome.out)} == {"atwv", "mtwv"}
