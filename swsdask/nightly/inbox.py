@@ -106,11 +106,6 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
 def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
     """The depth and stamp of the regular files of an entry. A folder that is one table replaces its files."""
     listed, folders = _listed(entry, deepest)
-    within_folders = sorted(url for url, depth in folders.items() if depth > 0)
-    if deepest is not None and within_folders and not any(map(_may_be_run, listed)):
-        LOG.warning(
-            "passed over, folders in folders, in which only a pattern finds runs: %s", one_line(within_folders[0])
-        )
     tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
     within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
     within += [(url, depth) for url, depth in folders.items() if _is_part(url) and depth > 0]
@@ -129,6 +124,10 @@ def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
                 found[table] = depth, " ".join(inside[part][1] for part in parts)
             else:
                 LOG.warning("passed over, a table that has more than regular files: %s", one_line(table))
+    deeper = sorted(url for url, depth in folders.items() if depth > 0)
+    if deepest is not None and deeper and not any(map(_may_be_run, found)):
+        first = one_line(deeper[0])
+        LOG.warning("passed over, folders in folders, in which only a pattern finds runs: %s", first)
     return found
 
 

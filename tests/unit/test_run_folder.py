@@ -239,7 +239,7 @@ def test_numbers_are_those_of_one_file(tmp_path: Path, reference: str, buckets: 
 def test_the_names_of_parts_say_that_a_folder_is_one_table(tmp_path: Path, reference: str, name: str) -> None:
     folder = parts(tmp_path / "detections", name, BY_SYSTEM)
     if name == "{}.parquet":
-        with pytest.raises(InputError, match="the parts of one run by their folder, as NAME=FOLDER"):
+        with pytest.raises(InputError, match="the parts of one run in Parquet by their folder, as NAME=FOLDER"):
             scores(reference, folder)
         (tmp_path / "detections/_SUCCESS").touch()
     assert scored(reference, folder).systems == ["a", "b"]
