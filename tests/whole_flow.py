@@ -46,11 +46,15 @@ def names(url: str) -> list[str]:
 
 
 def flow(swsdask: Call, files: Files, root: str) -> None:
-    """Ingest, score, report, correlate, compare, calibrate and convert, here and at a URL below `root`."""
+    """Ingest, score, report, correlate, compare, calibrate, convert and discover, here and at a URL below `root`."""
     second = files.run.read_text().replace('"first"', '"second"').replace('score="0.6"', 'score="0.3"')
     files.write("runs/first.kwslist.xml", files.run.read_text())
     files.write("runs/second.kwslist.xml", second)
     files.write("settings.toml", "[evaluation]\ntolerance_s = 0.25\n")
+    phones = "abcdeabcdfabcde"
+    files.write("disc/sim.phn", "".join(f"x {at} {at + 1} {phone}\n" for at, phone in enumerate(phones)))
+    files.write("disc/sim.wrd", "".join(f"x {at} {at + 5} {phones[at : at + 5]}\n" for at in range(0, 15, 5)))
+    files.write("disc/first.classes", "Class 1\nx 0 5\nx 10 15\n\nClass 2\nx 0 4\nx 5 9\n\n")
     first = pa.Table.from_pylist(DETECTIONS)
     for number in range(len(first)):
         path = files.folder / f"folder.parquet/system=first/part.{number}.parquet"
@@ -78,6 +82,10 @@ def flow(swsdask: Call, files: Files, root: str) -> None:
         done("calibrate", run, "--on", f"{there}/reference", "--method", "pav", *settings, "--out", fitted)
         done("calibrate", "--apply", fitted, run, f"{runs}/second.kwslist.xml", "--out", f"{out}/calibrated")
         done("convert", run, f"{out}/run.parquet")
+        corpus = ["--phones", f"{there}/disc/sim.phn", "--words", f"{there}/disc/sim.wrd", "--n-folds", "1"]
+        done("discover", f"{there}/disc/first.classes", *corpus, "--out", f"{out}/discovered")
+        done("discover", f"{there}/disc/first.classes", *corpus, "--ingest", f"{out}/discoveries")
+        done("discover", "--archive", f"{out}/discoveries", "--out", f"{out}/discovered-again")
         made[out] = {
             **{name: content(f"{out}/results/{name}") for name in RESULT},
             **{f"of files: {name}": content(f"{out}/of-files/{name}") for name in RESULT},
@@ -90,7 +98,10 @@ def flow(swsdask: Call, files: Files, root: str) -> None:
             "fitted": content(fitted).partition(b"[fitted_on]")[0],
             "calibrated": [content(f"{out}/calibrated/{name}.kwslist.xml") for name in ("first", "second")],
             "converted": content(f"{out}/run.parquet"),
+            "discovered": content(f"{out}/discovered/scores.parquet"),
+            "discovered again": content(f"{out}/discovered-again/scores.parquet"),
         }
     here, elsewhere = made.values()
     assert here == elsewhere
+    assert here["discovered"] == here["discovered again"]
     assert not [name for name in names(root) if "probe" in name or "temporary" in name]

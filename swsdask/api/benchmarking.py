@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from swsdask.api.results import write
 from swsdask.api.scoring import Measures, requested, score
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive
+from swsdask.archive.stored_tables import Fragment
 from swsdask.execution.executor import Executor, Progress, or_unseen
 from swsdask.execution.open import working
 from swsdask.model.errors import SettingsError
@@ -158,14 +160,22 @@ def benchmark(
         )
 
 
-def _read(archive: StoredArchive, columns: Iterable[str], progress: Progress) -> None:
+def _read(archive: StoredArchive, columns: Sequence[str], progress: Progress) -> None:
     """Read columns of all detections by pyarrow alone."""
-    for stored in archive.stored_runs:
-        for fragment in stored.fragments:
-            with archive.storage.open(fragment.file.file) as source, pq.ParquetFile(source) as file:
-                for group, rows in enumerate(fragment.groups):
-                    file.read_row_group(group, columns=list(columns), use_threads=False)
-                    progress.advance(rows)
+    for fragment in chain.from_iterable(stored.fragments for stored in archive.stored_runs):
+        name = fragment.file.file
+        try:
+            with archive.storage.open(name) as source:
+                _read_groups(source, fragment, columns)
+        except ValueError:  # from a web server that does not send parts of files
+            _read_groups(pa.BufferReader(archive.storage.read(name)), fragment, columns)
+        progress.advance(sum(fragment.groups))
+
+
+def _read_groups(source: IO[bytes] | pa.BufferReader, fragment: Fragment, columns: Sequence[str]) -> None:
+    with pq.ParquetFile(source) as file:
+        for group in range(len(fragment.groups)):
+            file.read_row_group(group, columns=list(columns), use_threads=False)
 
 
 _LAST = ("systems", "numbers")

@@ -46,7 +46,7 @@ from swsdask.model.errors import InputError, Problem, Problems, SettingsError, w
 from swsdask.model.layers import GivenSettings, build_settings, explicit_settings, load_preset
 from swsdask.model.schemas import RunPiece
 from swsdask.model.trials import F64
-from swsdask.places.reading import Location, Pipe, is_folder, is_local, join_path, locations, parted
+from swsdask.places.reading import Location, Pipe, before_query, is_folder, is_local, join_path, locations, parted
 from swsdask.places.writing import together
 from swsdask.scoring.score import count_archive
 
@@ -112,7 +112,7 @@ def _dialect(source: str, target: str) -> Dialect | None:
 
 
 def _name(source: str) -> str:
-    name = source.rstrip("/").rsplit("/", 1)[-1]
+    name = before_query(source)[0].rstrip("/").rsplit("/", 1)[-1]
     known, ending = _ENDINGS.get(expect(source, *RUNS), _OF_TABLES)
     return name if re.search(known, name, re.IGNORECASE) else name + ending
 

@@ -160,7 +160,7 @@ def score(
 
         for part in result_as(form, result):
             click.echo(part, nl=False)
-        for note in result.notes:
+        for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
             click.echo(one_line(note), err=True)
     else:
         from swsdask.render.terminal import print_leaderboard
@@ -268,7 +268,7 @@ def discover(
 
         for part in result_as("json", result):
             click.echo(part, nl=False)
-        for note in result.notes:
+        for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
             click.echo(one_line(note), err=True)
     else:
         from swsdask.render.terminal import print_discovery

@@ -73,6 +73,7 @@ from swsdask.model.errors import MOST_KEPT, Problems, SettingsError, counted
 from swsdask.model.results import Note
 from swsdask.model.trials import I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND, id_fault
+from swsdask.places.reading import before_query
 
 SILENCE = "SIL"
 NOISE = "SPN"
@@ -326,7 +327,7 @@ def read_fragments(url: str, corpus: Corpus, *, system: str | None = None) -> Fr
 
 def system_of(url: str) -> str:
     """The name of the system of a class file: the file name without .classes, .class, .disc or .txt, or .gz etc."""
-    name = url.rsplit("/", 1)[-1]
+    name = before_query(url)[0].rsplit("/", 1)[-1]
     return _SYSTEM.sub("", name) or name
 
 

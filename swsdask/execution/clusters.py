@@ -84,7 +84,7 @@ _THREADS, _THREADS_OF_WORKER = 6, 10
 _LONGEST_S = 365 * 86_400.0
 """The longest time limit. Dask adds it to the present time, which has to stay a date."""
 
-_ADDRESS = re.compile(r"(?:[a-z]+://)?[^/\s]+:[0-9]{1,5}|inproc://\S+")
+_ADDRESS = re.compile(r"(?:[a-z]+://)?[^/@\s]+:[0-9]{1,5}|inproc://\S+")
 """The address of a scheduler, as Dask writes and reads it."""
 
 CLOSE_S = 5.0
@@ -291,8 +291,10 @@ class _Running(Workers):
                 raise ClusterError(
                     f"the scheduler at {what} or a worker does not answer within {self.at_most}"
                 ) from None
-            except (OSError, ValueError) as error:
-                raise ClusterError(f"no scheduler answers at {what}: {error}") from error
+            except (OSError, ValueError, MemoryError) as error:
+                # The answer of a server of another kind reads as a length of any size.
+                said = "something else does" if isinstance(error, MemoryError) else str(error)
+                raise ClusterError(f"no scheduler answers at {what}: {said}") from error
             tell_dashboard(client, tell)
             yield client
 

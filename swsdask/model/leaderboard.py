@@ -14,7 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.model.errors import counted
+from swsdask.model.errors import counted, without_secrets
 from swsdask.model.measures import better, ranking_measures, select_measures
 from swsdask.model.name_columns import names_of
 
@@ -231,9 +231,14 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str) -> Record:
-        """Read the text of `to_json`."""
+        """Read the text of `to_json`. Earlier releases kept secrets of URLs, which are struck out."""
         said = json.loads(text)
-        refused = tuple(Refused(**{**each, "problems": tuple(each["problems"])}) for each in said.pop("refused"))
+        said["stamps"] = {without_secrets(url): stamp for url, stamp in said.get("stamps", {}).items()}
+        said["sources"] = {system: without_secrets(url) for system, url in said.get("sources", {}).items()}
+        refused = tuple(
+            Refused(**{**each, "url": without_secrets(each["url"]), "problems": tuple(each["problems"])})
+            for each in said.pop("refused")
+        )
         moves = tuple(Move(**each) for each in said.pop("moves"))
         gates, notes = tuple(said.pop("gates")), tuple(said.pop("notes"))
         return cls(**said, refused=refused, moves=moves, gates=gates, notes=notes)

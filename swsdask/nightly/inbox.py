@@ -26,7 +26,7 @@ from fsspec.implementations.local import LocalFileSystem
 from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
-from swsdask.model.errors import InputError, Problem, is_text, one_line
+from swsdask.model.errors import InputError, Problem, is_text, one_line, without_secrets
 from swsdask.places.reading import all_below, all_matching, is_local, settles_in, stamp_of, start_of
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -41,6 +41,11 @@ class Arrived:
     url: str
     system: str
     stamp: str
+
+    @property
+    def shown(self) -> str:
+        """The URL without secrets, by which the history and the board know the file."""
+        return without_secrets(self.url)
 
 
 def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:

@@ -90,7 +90,7 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
         lines = ["the reference is to be taken in: it is new"]
         if known is not None:
             lines = ["the reference is to be read: its files changed. With other content the night ends with an error"]
-    lines += [f"{each.system}: {each.url} {_how(each, past)}" for each in _unread(news, known, past)]
+    lines += [f"{each.system}: {each.shown} {_how(each, past)}" for each in _unread(news, known, past)]
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if evaluation is not None:
         due = _due(job, evaluation, past)
@@ -101,8 +101,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
 
 
 def _how(arrived: Arrived, past: History) -> str:
-    before = past.stamps.get(arrived.url)
-    return "is new" if not before else "counts for that system now" if before == arrived.stamp else "is changed"
+    before = past.stamps.get(arrived.shown)
+    return "is new" if not before else "counts for that system now" if before == arrived.stamp else "may have changed"
 
 
 def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = None) -> Outcome:
@@ -157,13 +157,13 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         due = _due(job, evaluation, past)
         before = {(each.url, each.problems) for each in past.refused.values()}
         taken = _without(_without(news, refused), aside)
-        whole = [each.url for each in taken if each.url in past.refused]
+        whole = [each.shown for each in taken if each.shown in past.refused]
         record, missed = past.last, None
         if due or gone or whole or any((each.url, each.problems) not in before for each in refused):
             looked_into = _without(news, aside)  # those set aside stay refused, as recorded then
-            stamps = {**{each.url: each.stamp for each in looked_into}, **dict.fromkeys(gone, GONE)}
+            stamps = {**{each.shown: each.stamp for each in looked_into}, **dict.fromkeys(gone, GONE)}
             stamps |= {each.url: UNREAD for each in refused if each.unread}
-            sources = {each.system: each.url for each in taken}
+            sources = {each.system: each.shown for each in taken}
             notes = [f"Refused before, and taken in now: {url}" for url in whole]
             record, rows = _new_record(
                 job, evaluation, past, stamps, sources, refused, due, notes, today, renewing, workers
@@ -176,8 +176,9 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
             past = read_history(storage)
         elif known is not None:
+            urls = {each.shown: each.url for each in news}
             known.remember_refused(
-                {RunFile(each.url, each.system): each.problems for each in refused if not each.unread}
+                {RunFile(urls[each.url], each.system): each.problems for each in refused if not each.unread}
             )
         if record is None or is_published(job, past):
             return Outcome(job)
@@ -230,13 +231,13 @@ def _news(job: NightlyEvaluation, past: History, there: Evaluation | None) -> tu
     arrived = look(job.inbox, job.pattern)
 
     def is_news(each: Arrived) -> bool:
-        if held.stamps.get(each.url) != each.stamp:
+        if held.stamps.get(each.shown) != each.stamp:
             return True
-        another = each.system not in past.standings or held.sources.get(each.system, each.url) != each.url
-        return another and each.url not in past.refused
+        another = each.system not in past.standings or held.sources.get(each.system, each.shown) != each.shown
+        return another and each.shown not in past.refused
 
     news = list(filter(is_news, arrived))
-    return news, sorted(past.refused.keys() - {each.url for each in arrived})
+    return news, sorted(past.refused.keys() - {each.shown for each in arrived})
 
 
 def _there(job: NightlyEvaluation) -> Evaluation | None:
@@ -312,8 +313,8 @@ def _set_aside(
     """Select the files that stay refused without being read again: they were only copied or touched."""
     if known is None:
         return []
-    rest = [each for each in _without(news, unread) if each.url in past.refused]
-    return [each for each in rest if known.refused(RunFile(each.url, each.system)) == past.refused[each.url].problems]
+    rest = [each for each in _without(news, unread) if each.shown in past.refused]
+    return [each for each in rest if known.refused(RunFile(each.url, each.system)) == past.refused[each.shown].problems]
 
 
 def _take_in(
@@ -331,7 +332,7 @@ def _take_in(
 
     The reference is read only if `with_reference`; it must then be that of the archive.
     """
-    refused = _refusals(job, [each for each in news if each.url in past.refused])
+    refused = _refusals(job, [each for each in news if each.shown in past.refused])
     good = _without(news, refused)
     if good or with_reference:
         try:
@@ -346,8 +347,8 @@ def _take_in(
 
 
 def _without(news: Sequence[Arrived], others: Sequence[Arrived | Refused]) -> list[Arrived]:
-    urls = {each.url for each in others}
-    return [each for each in news if each.url not in urls]
+    left_out = {each.shown if isinstance(each, Arrived) else each.url for each in others}
+    return [each for each in news if each.shown not in left_out]
 
 
 def _ingest(
@@ -395,7 +396,7 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
         except InputError as error:
             problems = tuple(str(problem) for problem in error.problems[:SHOWN])
             LOG.warning("refused: %s", problems[0], extra={"evaluation": job.name, "system": arrived.system})
-            found.append(Refused(arrived.url, arrived.system, problems, error.total, error.transient))
+            found.append(Refused(arrived.shown, arrived.system, problems, error.total, error.transient))
     return found
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
+from swsdask.api import benchmarking
 from swsdask.api.benchmarking import PHASES
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
@@ -61,3 +62,24 @@ def test_more_workers_share_what_workers_do() -> None:
     )
     found = sws.Benchmark(table, systems=1, rows=1, file_size=1, workers=2)
     assert [found.seconds_with(workers) for workers in (1, 2, 4, 12)] == [15.0, 9.0, 6.0, 4.0]
+
+
+def test_files_on_a_server_without_parts_are_read_whole(
+    swsdask: Call, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> object:
+        raise ValueError("The HTTP server doesn't appear to support range requests.")
+
+    monkeypatch.setattr(benchmarking, "_read_groups", _once_refused(benchmarking._read_groups, refused))
+    assert "bare read" in swsdask("bench", archive).out
+
+
+def _once_refused(read: Callable[..., None], refused: Callable[..., object]) -> Callable[..., None]:
+    """A function that reads buffers only."""
+
+    def reading(source: object, *rest: object) -> None:
+        if not isinstance(source, pa.BufferReader):
+            refused()
+        read(source, *rest)
+
+    return reading

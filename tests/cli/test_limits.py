@@ -217,7 +217,9 @@ def test_every_form_is_printed_by_the_command_as_it_is_called(swsdask: Call, fil
     """It has no pandas, which this process has."""
     arguments = [str(each) for each in ("score", files.reference, files.run, "--quiet", "--format", form)]
     ended = subprocess.run([sys.executable, "-m", "swsdask", *arguments], capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr.splitlines()) == (0, [*sws.score(files.reference, runs=files.run).notes])
+    result = sws.score(files.reference, runs=files.run)
+    said = [*result.notes, f"Signature: {result.manifest['signature']}"]
+    assert (ended.returncode, ended.stderr.splitlines()) == (0, said)
     assert ended.stdout == swsdask(*arguments).out
     if form == "csv":
         evaluation = sws.open(files.reference)

@@ -6,6 +6,7 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from swsdask.archive.storage import Storage
 from swsdask.cli import main
 from swsdask.model import errors
 from swsdask.model.errors import Problem, remember, without_secrets
+from swsdask.model.leaderboard import Record
+from swsdask.nightly.settings import NightlyEvaluation
+from swsdask.nightly.steps import run_night
 from tests.cli.conftest import Files
 
 SIGNATURE = "0f5cab77e1"
@@ -129,3 +133,44 @@ def test_a_presigned_url(address: str, files: Files, tmp_path: Path, capfd: pyte
     assert ended.value.code == 2
     assert "missing.xml" in said
     assert SIGNATURE not in said
+
+
+def test_a_presigned_url_in_an_inbox(address: str, files: Files, tmp_path: Path) -> None:
+    """Of a run, and of a file that is refused; and in a history of an earlier release."""
+    secret = address.replace("//", "//me:hushhush@") + "/{}" + QUERY
+    for name in ("good", "bad"):
+        (files.folder / f"{name}.xml").write_text(files.run.read_text() if name == "good" else "<kwslist>")
+    inbox = [secret.format(f"{name}.xml") for name in ("good", "bad")]
+    job = NightlyEvaluation(
+        name="n", archive=str(tmp_path / "a"), reference=str(files.reference), inbox=inbox, out=str(tmp_path / "b")
+    )
+    record = run_night(job, date(2020, 1, 1)).record
+    assert record is not None
+    assert [each.system for each in record.refused] == ["bad"]
+    for path in (*(tmp_path / "a").rglob("*"), *(tmp_path / "b").rglob("*")):
+        text = b"" if path.is_dir() else path.read_bytes()
+        assert SIGNATURE.encode() not in text, path
+        assert b"hushhush" not in text, path
+    assert run_night(job, date(2020, 1, 1)).record is None
+    (files.folder / "bad.xml").write_text(files.run.read_text().replace('"first"', '"bad"'))
+    assert (again := run_night(job, date(2020, 1, 1)).record) is not None
+    assert (again.refused, [move.system for move in again.moves]) == ((), ["bad"])
+    said = record.to_json().replace("me:***@", "me:hushhush@").replace("Signature=***", f"Signature={SIGNATURE}")
+    assert "hushhush" in said
+    earlier = Record.from_json(said)
+    assert (earlier.stamps, earlier.sources) == (record.stamps, record.sources)
+    assert [each.url for each in earlier.refused] == [each.url for each in record.refused]
+
+
+def test_names_are_without_the_query_of_a_url(address: str, files: Files, tmp_path: Path) -> None:
+    (files.folder / "my.classes").write_text("Class 1\nf 0 1\nf 2 3\n\n")
+    for name, labels in (("x.phn", "abc"), ("x.wrd", "w")):
+        rows = [f"f {number} {number + 1} {label}" for number, label in enumerate(labels)]
+        (files.folder / name).write_text("\n".join(rows) + "\n")
+    places = [f"{address}/{name}{QUERY}" for name in ("my.classes", "x.phn", "x.wrd")]
+    result = sws.discover(places[0], phones=places[1], words=places[2])
+    assert [*result.manifest["runs"]] == ["my"]
+    run = f"{address}/{files.run.name}{QUERY}"
+    sws.calibrate(str(files.reference), run, method="pav").write(tmp_path / "map.toml")
+    (applied,) = sws.apply_calibration(tmp_path / "map.toml", run, tmp_path / "applied")
+    assert Path(applied.target).name == files.run.name

@@ -1,5 +1,7 @@
 import logging
-from contextlib import ExitStack
+import socket
+import threading
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,6 +62,36 @@ def test_no_scheduler_at_an_address(tmp_path: Path) -> None:
     file = tmp_path / "gone.toml"
     file.write_text('kind = "address"\naddress = "tcp://127.0.0.1:9"\ntimeout_s = 0.3\n')
     with pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127.0.0.1:9"):
+        kind_of(str(file))
+
+
+def test_a_server_of_another_kind_at_an_address(tmp_path: Path) -> None:
+    """It answers like a web server. Dask takes the first bytes for a number of frames."""
+    answers = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n" * 20
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        held: list[socket.socket] = []
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    held.append(server.accept()[0])
+                    held[-1].sendall(answers)
+
+        threading.Thread(target=answer, daemon=True).start()
+        file = tmp_path / "other.toml"
+        file.write_text(f'kind = "address"\naddress = "{address}"\ntimeout_s = 2\n')
+        with pytest.raises(ClusterError, match=rf"no scheduler answers at {address}: something else does"):
+            kind_of(str(file))
+        server.shutdown(socket.SHUT_RDWR)
+    for each in held:
+        each.close()
+
+
+def test_a_password_has_no_place_in_an_address(tmp_path: Path) -> None:
+    file = tmp_path / "password.toml"
+    file.write_text('kind = "address"\naddress = "tcp://me:hushhush@127.0.0.1:9"\ntimeout_s = 0.3\n')
+    with pytest.raises(SettingsError, match=r"expected the address of a scheduler.*me:\*\*\*@127"):
         kind_of(str(file))
 
 
