@@ -171,7 +171,8 @@ def _score(
 ) -> tuple[ResultTables, dict[str, _Placed]]:
     """The results of systems, in their order, with their notes and manifest entries.
 
-    Worker processes read small systems and return their results. A worker reads a large system and cuts it into cells.
+    Worker processes read small systems and return their results. A worker reads a large system; this process cuts it
+    into cells, which all workers count.
     """
     placed: dict[str, _Placed] = {}
     source = FragmentSource(corpus, needed(request.families), workers, request.work)
