@@ -19,6 +19,7 @@ from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
 from swsdask.api.opening import Evaluation
 from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score
+from swsdask.archive.reference import build_references
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredRun
@@ -201,6 +202,15 @@ def report_of(
     held = [name for name in dict.fromkeys(names) if name in both.systems]
     result = score(both, job.scored, runs=held, by=job.by, executor=workers(), progress=progress)
     return replace(result, manifest={name: said for name, said in result.manifest.items() if name != "run"})
+
+
+def check_conditions(job: NightlyEvaluation, evaluation: Evaluation) -> None:
+    """Raise `SettingsError` for an unknown key of `by`, and for a gate in a condition that is not scored."""
+    archive, by = evaluation.archive, [key.split(",") for key in job.by]
+    references = build_references(archive, evaluation.settings.evaluation, by, archive.runs)
+    names = {condition.name for reference, _ in references for condition in reference.conditions}
+    if names:  # runs may determine conditions, and there may be none
+        failures(job.parsed_gates, (), {(name, gate.measure): {} for name in names for gate in job.parsed_gates}, {})
 
 
 def stored(evaluation: Evaluation) -> StoredArchive:

@@ -50,7 +50,7 @@ from swsdask.nightly.history import (
     remove_unfinished,
 )
 from swsdask.nightly.inbox import Arrived, look
-from swsdask.nightly.judging import Verdict, Workers, judged, report_of, stored
+from swsdask.nightly.judging import Verdict, Workers, check_conditions, judged, report_of, stored
 from swsdask.nightly.settings import NightlyEvaluation
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -78,6 +78,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
         The inbox, or a new or changed reference, cannot be read.
     ArchiveError
         The archive cannot be read.
+    SettingsError
+        A key of `by` is unknown, or a gate has a condition that is not scored.
     """
     storage = Storage(job.archive)
     past = read_history(storage)
@@ -94,6 +96,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if evaluation is not None:
         due = _due(job, evaluation, past)
+        if due or lines:
+            check_conditions(job, evaluation)
         lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
     if past.last is not None and evaluation is not None and not is_published(job, past, by_this_release=not lines):
         lines.insert(0, f"night {past.last.number}: to be published again")

@@ -756,6 +756,19 @@ def test_a_gate_with_p_on_a_condition_that_is_not_scored_is_told_in_the_first_ni
         run_night(asked, DAY)
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [('by = ["oof"]', "oof"), ('gates = ["atwv drops .02 in oov=1"]', "condition 'oov=1' is unknown")],
+)
+def test_a_plan_names_conditions_that_are_not_there(three_nights: Path, line: str, said: str) -> None:
+    place = three_nights / "nightly.toml"
+    place.write_text(re.sub("(?m)^gates = .*$", line, place.read_text()))
+    shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
+    (asked,) = load_nightly(place).evaluation
+    with pytest.raises(SettingsError, match=said):
+        plan_night(asked)
+
+
 def test_a_board_elsewhere_links_to_the_reports_that_it_has(three_nights: Path) -> None:
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
     moved = asked.model_copy(update={"out": str(three_nights / "elsewhere")})
