@@ -387,10 +387,8 @@ class Holder:
             return False
         try:
             os.kill(self.process, 0)  # sends nothing; /proc may hide processes of other users
-        except ProcessLookupError:
-            return True
-        except OSError:  # not permitted: there is a process
-            pass
+        except (OSError, OverflowError) as error:
+            return not isinstance(error, PermissionError)
         return False
 
 

@@ -278,7 +278,9 @@ def _unread(news: Sequence[Arrived], known: KnownSources | None, past: History) 
         return list(news)
     files = {RunFile(each.url, each.system): each for each in news}
     set_aside = {url: refused.problems for url, refused in past.refused.items()}
-    return [files[file] for file in known.parted([*files])[0] if known.refused(file) != set_aside.get(file.file)]
+    return [
+        files[file] for file in known.parted([*files])[0] if known.refused(file) != set_aside.get(files[file].shown)
+    ]
 
 
 def _explicit(job: NightlyEvaluation) -> dict[str, object]:

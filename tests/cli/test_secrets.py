@@ -23,7 +23,7 @@ from swsdask.model import errors
 from swsdask.model.errors import Problem, remember, without_secrets
 from swsdask.model.leaderboard import Record
 from swsdask.nightly.settings import NightlyEvaluation
-from swsdask.nightly.steps import run_night
+from swsdask.nightly.steps import plan_night, run_night
 from tests.cli.conftest import Files
 
 SIGNATURE = "0f5cab77e1"
@@ -152,6 +152,7 @@ def test_a_presigned_url_in_an_inbox(address: str, files: Files, tmp_path: Path)
         assert SIGNATURE.encode() not in text, path
         assert b"hushhush" not in text, path
     assert run_night(job, date(2020, 1, 1)).record is None
+    assert not [line for line in plan_night(job) if SIGNATURE in line or "hushhush" in line]
     (files.folder / "bad.xml").write_text(files.run.read_text().replace('"first"', '"bad"'))
     assert (again := run_night(job, date(2020, 1, 1)).record) is not None
     assert (again.refused, [move.system for move in again.moves]) == ((), ["bad"])

@@ -1097,9 +1097,11 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
         held.check()
 
 
-@pytest.mark.parametrize(("error", "dead"), [(ProcessLookupError, True), (PermissionError, False), (None, False)])
+@pytest.mark.parametrize(
+    ("error", "dead"), [(ProcessLookupError, True), (OverflowError, True), (PermissionError, False), (None, False)]
+)
 def test_a_process_of_another_user_is_alive(
-    monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None, dead: bool
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception] | None, dead: bool
 ) -> None:
     def kill(process: int, number: int) -> None:
         assert (process, number) == (1, 0)
