@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,18 +32,24 @@ def log_options(command: Command) -> Command:
 
 
 @contextmanager
-def logged(log_format: str, quiet: bool, verbose: bool) -> Iterator[None]:
-    """Write the log messages of swsdask to stderr within the context."""
-    handler = _Stderr()
+def logged(log_format: str, quiet: bool, verbose: bool) -> Iterator[Stderr]:
+    """Write the log messages of swsdask, and warnings, to stderr within the context; yield their handler."""
+    handler = Stderr()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logger = logging.getLogger("swsdask")
-    level, propagated = logger.level, logger.propagate
+    level, propagated, shown = logger.level, logger.propagate, warnings.showwarning
+
+    def log_warning(message: Warning | str, *_: object, **__: object) -> None:
+        logger.warning(str(message))
+
     logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+    warnings.showwarning = log_warning
     try:
-        yield
+        yield handler
     finally:
+        warnings.showwarning = shown
         logger.removeHandler(handler)
         logger.propagate = propagated
         logger.setLevel(level)
@@ -77,8 +84,15 @@ class LoggedPhases:
             self._phase = None
 
 
-class _Stderr(logging.Handler):
+class Stderr(logging.Handler):
+    """Writes to stderr. Records that do not name their evaluation are of the current one."""
+
+    evaluation: str | None = None
+
     def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        if self.evaluation is not None and not hasattr(record, "evaluation"):
+            record.evaluation = self.evaluation
         click.echo(self.format(record), err=True)
 
 
@@ -136,7 +150,7 @@ def nightly(
         return
     if file is None:
         raise click.UsageError("Give a FILE of settings; --example prints one.")
-    click.get_current_context().with_resource(logged(log_format, quiet, verbose))
+    handler = click.get_current_context().with_resource(logged(log_format, quiet, verbose))
     try:
         settings = load_nightly(file)
         evaluations = settings.only(only)
@@ -146,7 +160,7 @@ def nightly(
     today = datetime.now(UTC).date()
     codes: set[int] = set()
     for job in evaluations:
-        phases = LoggedPhases(job.name)
+        phases, handler.evaluation = LoggedPhases(job.name), job.name
         try:
             if dry_run:
                 click.echo("\n".join(plan_night(job)))

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -1047,6 +1048,22 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
     assert logging.getLogger("swsdask").handlers == handlers
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert {"time", "level", "message"} <= set.intersection(*map(set, said))
+    (three_nights / "inbox/link.tsv").symlink_to(run)
+    place.write_text(place.read_text().replace('"tee", ', '"false", '))
+
+    def warning(storage: Storage) -> Any:
+        warnings.warn("a library warns", stacklevel=1)
+        return night_lease(storage)
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        patch.setattr(steps, "night_lease", warning)
+        shutil.rmtree(three_nights / "board")
+        code_of([str(place), "--log-format", "json"])
+    warned = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    for part in ("a library warns", "a link: links are not followed", "false ended with exit code 1"):
+        assert [each["evaluation"] for each in warned if part in each["message"]] == ["demo"], part
+    place.write_text(place.read_text().replace('"false", ', '"tee", '))
     assert [each for each in said if each.get("rows") and "seconds" in each and each["evaluation"] == "demo"]
     assert (three_nights / "told.json").read_bytes() == (three_nights / "board/latest.json").read_bytes()
     assert code_of([str(place), "--only", "other"]) == 2
