@@ -29,7 +29,18 @@ from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
 from swsdask.formats.values import is_number, shown, system_of_file
 from swsdask.formats.xml_stream import read_elements
-from swsdask.model.errors import FEW, InputError, Problem, Problems, counted, is_text, listed, visible
+from swsdask.model.errors import (
+    FEW,
+    InputError,
+    Problem,
+    Problems,
+    counted,
+    is_text,
+    listed,
+    one_line,
+    visible,
+    without_secrets,
+)
 from swsdask.model.resources import Resources
 from swsdask.places.reading import (
     ARCHIVED,
@@ -375,7 +386,8 @@ def runs_in(folder: str, problems: Problems, known: Known | None = None, *, judg
         expected, remedy = "its run in the same folder", "Name it after its run: NAME.resources.toml."
         problems.add(file, None, expected, "none", remedy)
     if runs and others:
-        LOG.warning("%s: not searched for runs: %s; name them too, or use a glob", folder, listed(others, FEW))
+        said = f"{without_secrets(folder)}: not searched for runs: {listed(others, FEW)}; name them too, or use a glob"
+        LOG.warning("%s", one_line(said))
     return runs
 
 

@@ -151,8 +151,7 @@ _HAIR = 1e-12
 
 
 def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
-    most = point * (1 + _HAIR)
-    after = int(np.searchsorted(p_fa, most, side="right"))
+    after = int(np.searchsorted(p_fa, point * (1 + _HAIR), side="right"))
     if after == 0 or np.isnan(p_fa[0]):
         return np.nan
     if after == len(p_fa):

@@ -261,12 +261,12 @@ def values_of(table: pa.Table) -> dict[tuple[str, str], float]:
 
 def is_published(job: NightlyEvaluation, past: History, *, by_this_release: bool = True) -> bool:
     """Whether the board is whole, and shows the last night of this history; if `by_this_release`, made by this one."""
-    there = Storage(job.out).read_all(BOARD)
-    try:
-        said = json.loads(there.get(LATEST, b"{}"))
-    except (ValueError, RecursionError):
+    out = Storage(job.out)
+    if not {*BOARD} <= {*out.files(below=False)}:
         return False
-    if len(there) < len(BOARD):
+    try:
+        said = json.loads(out.read_all([LATEST]).get(LATEST, b"{}"))
+    except (ValueError, RecursionError):
         return False
     expected = {"evaluation": job.name, "hash": past.nights[-1].hash}
     expected |= {"swsdask": __version__} if by_this_release else {}

@@ -186,19 +186,17 @@ def _tested(
 
 def report_of(
     job: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
-) -> Result | None:
-    """The result of the last night's report: the systems that moved, and their baselines. None if nothing moved.
+) -> Result:
+    """The result of the last night's report: the systems that moved, and their baselines.
 
     `evaluation` is that of the night. The time and place of scoring are left out, so that a night that is published
     again has the same report.
     """
-    if past.last is None or not past.last.moves:
-        return None
-    before = History(past.nights[:-1])
-    baselines = [move.baseline for move in past.last.moves]
-    earlier = tuple(_earlier(job, before, baselines))
+    moves = past.nights[-1].record.moves
+    baselines = [move.baseline for move in moves]
+    earlier = tuple(_earlier(job, History(past.nights[:-1]), baselines))
     both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
-    names = [*(move.system for move in past.last.moves), *filter(None, baselines)]
+    names = [*(move.system for move in moves), *filter(None, baselines)]
     held = [name for name in dict.fromkeys(names) if name in both.systems]
     result = score(both, job.scored, runs=held, by=job.by, executor=workers(), progress=progress)
     return replace(result, manifest={name: said for name, said in result.manifest.items() if name != "run"})

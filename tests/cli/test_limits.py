@@ -236,6 +236,7 @@ except SystemExit:
     pass
 assert "swsdask.kernels.text" in sys.modules
 assert not {{"pandas", "scipy"}} & set(sys.modules), "needless"
+assert sys.modules["pydantic.plugin._loader"]._plugins is None, "plugins were searched"
 """
 
 

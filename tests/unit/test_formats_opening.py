@@ -24,6 +24,7 @@ from swsdask.formats.files import open_bytes
 from swsdask.formats.find import find_runs, sniff
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.values import system_of_file
+from swsdask.model import errors
 from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
 from tests.bench.cost import cost
 from tests.compression import zstd
@@ -334,8 +335,10 @@ def test_a_path_needs_no_fsspec(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("store", ["", "memory:///folders"])
-def test_folders_in_a_folder_of_runs_are_reported(tmp_path: Path, store: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("store", ["", "memory:///hushhush"])
+def test_folders_in_a_folder_of_runs_are_reported(
+    tmp_path: Path, store: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = store or str(tmp_path)
     for name in ("a.tsv", "b/c.tsv", ".hidden/d.tsv", "logs/x.txt"):
         with fsspec.open(f"{folder}/{name}", "w", auto_mkdir=True) as file:
@@ -343,3 +346,6 @@ def test_folders_in_a_folder_of_runs_are_reported(tmp_path: Path, store: str, ca
     assert find_runs([folder]) == [f"{folder}/a.tsv"]
     (record,) = caplog.records
     assert record.getMessage() == f"{folder}: not searched for runs: b, logs; name them too, or use a glob"
+    monkeypatch.setattr(errors, "_known", {"hushhush"})
+    find_runs([folder])
+    assert ("***: not searched" in caplog.messages[1]) == bool(store)

@@ -29,6 +29,7 @@ import swsdask as sws
 from swsdask.archive import ingest as write_archive
 from swsdask.archive import local
 from swsdask.archive.storage import Storage
+from swsdask.archive.store import open_archive
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
@@ -543,6 +544,27 @@ def test_runs_are_compared_though_the_version_of_their_baseline_has_expired(thre
     shutil.rmtree(three_nights / "board")
     assert (again := run_night(asked, DAY).record) is not None
     assert again.number == record.number
+
+
+def test_each_earlier_version_is_opened_once(three_nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    for system in "abc":
+        shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox" / system)
+    run_night(asked, DAY)
+    for system in "abc":
+        run = three_nights / f"inbox/{system}/run.kwslist.xml"
+        run.write_text(run.read_text().replace('score="', 'score="1', 1))
+    opened: list[int | None] = []
+
+    def counting(url: str, version: int | None = None) -> Any:
+        opened.append(version)
+        return open_archive(url, version)
+
+    monkeypatch.setattr(judging, "open_archive", counting)
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert sorted(move.baseline or "" for move in record.moves) == [f"{system} (night 4)" for system in "abc"]
+    assert opened == [4, 4]  # to judge, and for the report
 
 
 def test_another_reference_stops_the_night_and_loses_nothing(three_nights: Path) -> None:
