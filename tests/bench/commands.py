@@ -63,7 +63,7 @@ def rows(data: Data) -> Iterator[Row]:
     what = f"swsdask score, {SYSTEMS} systems of {data.rows(ROWS):,} detections, all outputs"
     yield Row(f"{what}, one process", alone.every, "limit", 12.0, alone.every / 12, most=1.0, peak=alone.peak)
     what += ", two workers"
-    yield Row(f"{what}, wall", two.wall, "one worker", one.wall, one.wall / two.wall, least=1.7)
+    yield Row(f"{what}, wall", two.wall, "one worker", one.wall, one.wall / two.wall, least=1.7, peak=two.peak)
     share = two.client / two.every
     yield Row(f"{what}, client", two.client, "client and workers", two.every, share, most=0.2, peak=two.peak)
     archive.remove()

@@ -42,7 +42,7 @@ def rows(data: Data) -> Iterator[Row]:
         names = ", ".join(measures).upper()
         what = f"{REPLICATES:,} replicates of {names} of {archive.rows:,} detections, statistics merged"
         if measures is MEASURES:
-            yield Row(what, ours.cpu, "limit", 10.0, ours.cpu / 10.0, most=1.0)
+            yield Row(what, ours.cpu, "limit", 10.0, ours.cpu / 10.0, most=1.0, peak=ours.peak)
         yield Row(
             what,
             ours.cpu,

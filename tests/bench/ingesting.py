@@ -26,21 +26,21 @@ from swsdask.model.settings import EngineSettings
 from tests.bench.cost import Cost, cost, in_turn
 from tests.bench.data import Data
 from tests.bench.table import Row
+from tests.bench.workers import Worked, peak_of_workers
 from tests.bench.xml_rows import read, write_xml
 
 ROWS = 2_000_000
-FILES = 8
+FILES = 25
 
 
 def rows(data: Data) -> Iterator[Row]:
     """CPU seconds of ingesting one file of each format, ours over theirs; wall-clock seconds of two workers."""
     n = data.rows(ROWS)
-    reference = str(data.folder / "ingest")
-    xml = write_xml(Path(reference), n)
-    files = {ending: f"{xml.removesuffix('.kwslist.xml')}.{ending}" for ending in ("tsv", "csv", "parquet")}
-    for file in files.values():
-        convert(xml, file)
-    files["xml"] = xml
+    reference, tsv = table_of_text(data.folder / "ingest", n)
+    files = {ending: f"{tsv.removesuffix('tsv')}{ending}" for ending in ("tsv", "csv", "parquet", "kwslist.xml")}
+    files["xml"] = files.pop("kwslist.xml")
+    for ending in ("csv", "parquet"):
+        convert(files["xml"], files[ending])
     floors = {
         "tsv": ("pyarrow.csv", _read_text, 1.6),
         "csv": ("pyarrow.csv", _read_text, 1.6),
@@ -80,25 +80,41 @@ def _row(
 
 def _on_two_workers(reference: str, file: str, n: int) -> Iterator[Row]:
     """Several files side by side, and one file that is cut."""
-    folder = Path(file).parent / "many"
-    folder.mkdir()
+    one = repeated(file, FILES)
+    folder = one.parent
     head, _, body = Path(file).read_bytes().partition(b"\n")
     many = [folder / f"system{number}.tsv" for number in range(FILES)]
     for number, each in enumerate(many):
         each.write_bytes(head + b"\n" + body.replace(b"system\t", b"system%d\t" % number))
-    one = folder / "one.tsv"
-    with one.open("wb") as together:
-        together.write(head + b"\n")
-        for _ in range(FILES):
-            together.write(body)
     for what, files in {f"{FILES} files": many, "one file": [one]}.items():
         for kind in ("threads", "processes"):
-            walls = [
+            one, two = (
                 cost(_on_workers, reference, [*map(str, files)], kind, workers, repeats=1).result for workers in (1, 2)
-            ]
+            )
             label = f"2 {kind}, {what}, {FILES * n:,} detections in TSV, wall-clock time"
-            yield Row(label, walls[1], "1", walls[0], walls[0] / walls[1], least=1.7)
+            ratio = one.wall / two.wall
+            yield Row(label, two.wall, "1", one.wall, ratio, least=1.7, peak=two.peak, peak_of_theirs=one.peak)
     shutil.rmtree(folder)
+
+
+def table_of_text(folder: Path, n_rows: int) -> tuple[str, str]:
+    """The folder of an evaluation, and a TSV of one system beside the XML that it is made from."""
+    xml = write_xml(folder, n_rows)
+    tsv = f"{xml.removesuffix('.kwslist.xml')}.tsv"
+    convert(xml, tsv)
+    return str(folder), tsv
+
+
+def repeated(file: str, times: int) -> Path:
+    """A text table with the rows of `file` again and again, in a folder of its own."""
+    folder = Path(file).parent / "repeated"
+    folder.mkdir()
+    head, _, body = Path(file).read_bytes().partition(b"\n")
+    with (folder / "one.tsv").open("wb") as together:
+        together.write(head + b"\n")
+        for _ in range(times):
+            together.write(body)
+    return folder / "one.tsv"
 
 
 def _ingest(reference: str, files: list[str], executor: sws.Executor | None = None) -> None:
@@ -115,17 +131,18 @@ def _ingested(reference: str, file: str) -> Callable[[], None]:
 
 def _on_workers(
     reference: str, files: list[str], kind: Literal["threads", "processes"], workers: int
-) -> Callable[[], float]:
-    """Ingests on workers that have started and have ingested once before; the least of two wall-clock times."""
+) -> Callable[[], Worked]:
+    """Ingests on workers that have started and have ingested once before; the shorter of two times."""
 
-    def step() -> float:
+    def step() -> Worked:
         walls = []
         with open_executor(EngineSettings(executor=kind, workers=workers)) as executor:
             for _ in range(3):
                 began = time.perf_counter()
                 _ingest(reference, files, executor)
                 walls.append(time.perf_counter() - began)
-        return min(walls[1:])
+            peak = peak_of_workers(executor, workers)
+        return Worked(min(walls[1:]), peak)
 
     return step
 

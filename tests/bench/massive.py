@@ -1,8 +1,8 @@
-"""Evaluations that are large in one way: systems, queries, documents, detections. They run only if they are named.
+"""Evaluations that are large in one way: systems, queries, documents, detections, a file.
 
-All are scored with all measures on two worker processes and written. Everything grows with what there is much of, so
-costs are given for one of it, and peaks of the client (which Dask's scheduler shares) and of a worker. The system with
-the most detections is on no disk (`tests.bench.copies`).
+All but the file are scored with all measures on two worker processes and written. Everything grows with what there is
+much of, so costs are given for one of it, and peaks of the client (which Dask's scheduler shares) and of a worker. The
+system with the most detections is on no disk (`tests.bench.copies`).
 """
 
 from __future__ import annotations
@@ -10,20 +10,27 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import swsdask as sws
 from swsdask.execution.open import open_executor
 from swsdask.model.settings import EngineSettings
 from tests.bench.copies import score_copies
-from tests.bench.cost import cost, cpu_seconds, own_seconds, peak_memory
+from tests.bench.cost import cost, cpu_seconds, own_seconds
 from tests.bench.data import Data, Shape
+from tests.bench.ingesting import ROWS, repeated, table_of_text
 from tests.bench.table import Row
+from tests.bench.workers import peak_of_workers
 
 GIB = 2**30
 BYTES_PER_ROW = 20
 COPIES = 1000
+REPEATED = 250
+BYTES_PER_LINE = 80
+"""Of a text table, its archive and what is spilled, together."""
 
 
 class Spent(NamedTuple):
@@ -42,6 +49,7 @@ def rows(data: Data) -> Iterator[Row]:
     yield from _scored(data, "queries", Shape(n(10_000_000), n_queries=n(100_000), n_occurrences=n(100_000)), 2)
     yield from _scored(data, "documents", Shape(n(10_000_000), n_documents=n(1_000_000)), 2)
     yield _copied(n(COPIES))
+    yield from _one_file(data)
 
 
 def _copied(number: int) -> Row:
@@ -94,11 +102,40 @@ def _score(url: str) -> Callable[[], Spent]:
             open_executor(EngineSettings(executor="processes", workers=2)) as executor,
         ):
             sws.write(sws.score(evaluation, executor=executor, cache=False), folder)
-            peak = executor.map_reduce(_peak, range(32), max) or 0
+            peak = peak_of_workers(executor, 2)
         return Spent(own_seconds() - own, cpu_seconds() - every, peak)
 
     return step
 
 
-def _peak(_number: int, _shared: None) -> int:
-    return peak_memory()
+def _one_file(data: Data) -> Iterator[Row]:
+    """One text table that two worker processes cut, from the file to the archive."""
+    reference, file = table_of_text(data.folder / "massive", data.rows(ROWS))
+    n_rows = data.rows(ROWS) * REPEATED
+    what = f"{n_rows:,} detections in one file of TSV, two processes"
+    if shutil.disk_usage(data.folder).free < n_rows * BYTES_PER_LINE:
+        print(f"massive: left out {what}: there is not enough disk space")
+        return
+    large = repeated(file, REPEATED)
+    found = cost(_ingest, reference, str(large), repeats=1)
+    wall, peak = found.result
+    rate = n_rows / found.cpu / 1e6
+    yield Row(
+        f"{what}: ingested in {wall:,.0f} s, M rows/s and core", rate, "", math.nan, math.nan, unit="M", peak=peak
+    )
+    gib = peak / GIB
+    yield Row(f"{what}: a worker", gib, "limit", 2.0, gib / 2, unit="GiB", most=1.0, peak=peak)
+    yield Row(f"{what}: the client", found.peak / GIB, "", math.nan, math.nan, unit="GiB", peak=found.peak)
+    shutil.rmtree(large.parent)
+
+
+def _ingest(reference: str, file: str) -> Callable[[], tuple[float, int]]:
+    """Wall-clock seconds, and the highest resident memory of a worker in bytes."""
+
+    def step() -> tuple[float, int]:
+        with open_executor(EngineSettings(executor="processes", workers=2)) as executor:
+            began = time.perf_counter()
+            sws.ingest(Path(file).with_name("archive"), reference, runs=file, executor=executor)
+            return time.perf_counter() - began, peak_of_workers(executor, 2)
+
+    return step

@@ -7,8 +7,8 @@ more arrives, which is scored alone from its file first, then by a night.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from shutil import copyfile
@@ -23,9 +23,9 @@ from swsdask.nightly.history import HISTORY, board_page, commit_night, read_hist
 from swsdask.nightly.settings import load_nightly
 from swsdask.render.nightly import atom_feed, index, metrics
 from swsdask.simulate.evaluation import SimulatedEvaluation, write
-from tests.bench.cost import cost
+from tests.bench.cost import Cost, cost
 from tests.bench.data import Data, Shape, SimulatedRun
-from tests.bench.process import run_with_all
+from tests.bench.process import peak_of_children, run_with_all
 from tests.bench.scoring import settings
 from tests.bench.small import SWSDASK
 from tests.bench.table import Row
@@ -51,40 +51,50 @@ def rows(data: Data) -> Iterator[Row]:
     folder = data.folder / "nightly"
     n = data.rows(SYSTEMS)
     prepare(folder, n, ROWS)
-    _seconds(folder, "nightly", "nightly.toml")
+    _spent(folder, "nightly", "nightly.toml")
     alone, printed, night, quiet = [], [], [], []
     arrived = [f"files/runs/new{number}.kwslist.xml" for number in range(TURNS)]
     for number, file in enumerate(arrived):
-        alone.append(_seconds(folder, "score", "files", file, "--preset", "sws2013", "--out", "alone"))
-        printed.append(_seconds(folder, "score", "files", file, "--preset", "sws2013"))
+        alone.append(_spent(folder, "score", "files", file, "--preset", "sws2013", "--out", "alone"))
+        printed.append(_spent(folder, "score", "files", file, "--preset", "sws2013"))
         copyfile(folder / file, folder / "inbox" / f"new{number}.kwslist.xml")
-        night.append(_seconds(folder, "nightly", "nightly.toml"))
-        quiet.append(_seconds(folder, "nightly", "nightly.toml"))
-    ours, theirs = statistics.median(night), statistics.median(alone)
+        night.append(_spent(folder, "nightly", "nightly.toml"))
+        quiet.append(_spent(folder, "nightly", "nightly.toml"))
+    ours = _middle(night)
     what = f"a night with one new run beside {n} of {ROWS:,} detections, all measures"
-    yield Row(what, ours, "scoring it alone, from its file, with a report", theirs, ours / theirs, most=1.5)
-    theirs = statistics.median(printed)
-    yield Row(what, ours, "scoring it alone, numbers printed only", theirs, ours / theirs)
-    theirs = statistics.median(quiet)
-    yield Row(what, ours, "a night without news", theirs, ours / theirs)
+    for over, costs, most in (
+        ("scoring it alone, from its file, with a report", alone, 1.5),
+        ("scoring it alone, numbers printed only", printed, None),
+        ("a night without news", quiet, None),
+    ):
+        theirs = _middle(costs)
+        peaks = {"peak": ours.peak, "peak_of_theirs": theirs.peak}
+        yield Row(what, ours.cpu, over, theirs.cpu, ours.cpu / theirs.cpu, most=most, **peaks)
     runs = [f"s{number}={arrived[number % TURNS]}" for number in range(n)]
     for how, command in (
         ("all, from the archive", ("archive", "--no-cache")),
         ("all, from the archive, with a report", ("archive", "--no-cache", "--out", "all")),
         ("all, from the files, with a report", ("files", *runs, "--preset", "sws2013", "--out", "all")),
     ):
-        every = _seconds(folder, "score", *command)
-        yield Row(what, ours, f"scoring {how}", every, every / ours, least=30.0)
+        every = _spent(folder, "score", *command)
+        peaks = {"peak": ours.peak, "peak_of_theirs": every.peak}
+        yield Row(what, ours.cpu, f"scoring {how}", every.cpu, every.cpu / ours.cpu, least=30.0, **peaks)
     what = f"all measures of {n} systems of {ROWS:,} detections again"
-    same = _seconds(folder, "score", "archive")
-    yield Row(f"{what}, from kept results", same, "10 s", 10.0, same / 10, most=1.0)
-    other = _seconds(folder, "score", "archive", "--set", "operating_point.c_miss=50")
-    yield Row(f"{what} with another C_miss, from kept statistics", other, "10 s", 10.0, other / 10, most=1.0)
+    yield _within(f"{what}, from kept results", _spent(folder, "score", "archive"), 10)
+    other = _spent(folder, "score", "archive", "--set", "operating_point.c_miss=50")
+    yield _within(f"{what} with another C_miss, from kept statistics", other, 10)
     lengthen(folder)
-    told = _seconds(folder, "history", "archive")
-    yield Row(f"swsdask history of {NIGHTS} nights", told, "3 s", 3.0, told / 3, most=1.0)
-    pages = cost(_pages, folder, repeats=1).cpu
-    yield Row(f"the board of {NIGHTS} nights", pages, "3 s", 3.0, pages / 3, most=1.0)
+    yield _within(f"swsdask history of {NIGHTS} nights", _spent(folder, "history", "archive"), 3)
+    yield _within(f"the board of {NIGHTS} nights", cost(_pages, folder, repeats=1), 3)
+
+
+def _within(what: str, ours: Cost, seconds: float) -> Row:
+    return Row(what, ours.cpu, f"{seconds} s", seconds, ours.cpu / seconds, most=1.0, peak=ours.peak)
+
+
+def _middle(costs: Sequence[Cost]) -> Cost:
+    """The cost of median CPU time."""
+    return sorted(costs, key=lambda each: each.cpu)[len(costs) // 2]
 
 
 def prepare(folder: Path, n_systems: int, n_rows: int) -> None:
@@ -129,13 +139,15 @@ def _pages(folder: Path) -> Callable[[], int]:
     return step
 
 
-def _seconds(folder: Path, *command: str) -> float:
-    """CPU seconds of a command."""
-    return cost(_command, folder, command, repeats=1).cpu
+def _spent(folder: Path, *command: str) -> Cost:
+    """The cost of a command, with the highest resident memory of its processes."""
+    found = cost(_command, folder, command, repeats=1)
+    return replace(found, peak=found.result)
 
 
-def _command(folder: Path, command: Sequence[str]) -> Callable[[], None]:
-    def step() -> None:
+def _command(folder: Path, command: Sequence[str]) -> Callable[[], int]:
+    def step() -> int:
         run_with_all([SWSDASK, *command], cwd=folder)
+        return peak_of_children()
 
     return step

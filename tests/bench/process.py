@@ -37,8 +37,13 @@ def run_process(command: Sequence[str]) -> Callable[[], int]:
 
     def step() -> int:
         subprocess.run(command, check=True, capture_output=True)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
+        return peak_of_children()
 
     step()
     return step
+
+
+def peak_of_children() -> int:
+    """The highest resident memory of a process that this one has started and that has ended, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

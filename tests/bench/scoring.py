@@ -28,7 +28,7 @@ INSIDE = {"outside": "drop"}
 
 
 def rows(data: Data) -> Iterator[Row]:
-    """ATWV and MTWV; then OTWV, STWV and the DET curve as well; then without the detections outside the excerpts.
+    """ATWV and MTWV; then OTWV, STWV and the DET curve; without the detections outside the excerpts; all measures.
 
     And what it costs to verify all that is read, and to check the rows.
     """
@@ -38,6 +38,7 @@ def rows(data: Data) -> Iterator[Row]:
         ("ATWV, MTWV", FEW, {}, 1.6),
         ("ATWV, MTWV, OTWV, STWV, DET", MANY, {}, 3.0),
         ("ATWV, MTWV, detections outside dropped", FEW, INSIDE, None),
+        ("all measures that score prints by default", None, {}, 3.0),
     ):
         columns = trial_columns(
             build_reference(open_archive(archive.url), settings(evaluation).evaluation).rule, 1, True
@@ -95,12 +96,12 @@ def _anew(url: str, verify: bool = True, check: bool = True) -> Callable[[], dic
 
 def score(
     url: str,
-    measures: Sequence[str],
+    measures: Sequence[str] | None,
     evaluation: Mapping[str, Any],
     systems: Sequence[str] | None = None,
     verify: bool = True,
 ) -> Callable[[], dict[str, float]]:
-    """Scores systems of an archive (None: all), from the opened archive to the tables; MTWV by system."""
+    """Scores systems of an archive (None: all) by measures (None: all), from the archive to the tables; their MTWV."""
     chosen = settings(evaluation)
     archive = open_archive(url, verify=verify)
     wanted = [run.system for run in archive.runs] if systems is None else list(systems)

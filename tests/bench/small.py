@@ -51,8 +51,10 @@ def rows(data: Data) -> Iterator[Row]:
         ours = _costs(command, repeats=1 if command[: len(EMPTY)] == EMPTY else 7)
         peaks = {"peak": ours.peak, "peak_of_theirs": libraries.peak}
         yield Row(f"{what}, CPU", ours.cpu, "import numpy, pyarrow", libraries.cpu, ours.cpu / libraries.cpu, **peaks)
-        yield Row(f"{what}, wall", ours.wall, "import numpy, pyarrow", libraries.wall, ours.wall / libraries.wall)
-        yield Row(f"{what}, wall", ours.wall, "limit", limit, ours.wall / limit, most=1.0)
+        yield Row(
+            f"{what}, wall", ours.wall, "import numpy, pyarrow", libraries.wall, ours.wall / libraries.wall, **peaks
+        )
+        yield Row(f"{what}, wall", ours.wall, "limit", limit, ours.wall / limit, most=1.0, peak=ours.peak)
 
 
 def _costs(command: Sequence[str], repeats: int = 7) -> Cost:
