@@ -132,6 +132,19 @@ def evaluation(occurrences: Iterable[tuple[int, ...]], groups: Sequence[int], **
     )
 
 
+class Seen:
+    """Progress that notes each phase: its name, its rows, and those that are done."""
+
+    def __init__(self) -> None:
+        self.phases: list[list[Any]] = []
+
+    def begin(self, phase: str, rows: int) -> None:
+        self.phases.append([phase, rows, 0])
+
+    def advance(self, rows: int) -> None:
+        self.phases[-1][2] += rows
+
+
 class AnyOrder:
     """An executor that works in this process like one on a cluster: items end in any order, parts merge as a tree."""
 
@@ -145,6 +158,9 @@ class AnyOrder:
 
     def share(self, value: Any) -> Any:
         return value
+
+    def keep(self, function: Callable[[Any, Any], Any], items: Iterable[Any], shared: Any = None, **_: Any) -> Any:
+        return list(self.map(function, items, shared))
 
     def map_reduce(
         self,
@@ -204,10 +220,12 @@ class Apart(SerialExecutor):
     def share(self, value: Any) -> Any:
         return pickle.dumps(value)
 
+    def keep(self, function: Callable[[Any, Any], Any], items: Iterable[Any], shared: Any = None, **_: Any) -> Any:
+        return [self.share(each) for each in self.map(function, items, shared)]
+
     def map(self, function: Callable[[Any, Any], Any], items: Iterable[Any], shared: Any = None, **more: Any) -> Any:
         def called(item: Any, shared: Any) -> Any:
-            handles = shared if isinstance(shared, tuple) else (shared,)
-            given = tuple(pickle.loads(handle) for handle in handles)
+            given = tuple(map(pickle.loads, shared)) if isinstance(shared, tuple) else pickle.loads(shared)
             return pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(item)), given)))
 
         return super().map(called, items, shared, **more)

@@ -21,7 +21,7 @@ from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
 from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
-from swsdask.execution.executor import Executor, Progress, or_unseen
+from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
 from swsdask.formats.find import Format, find_reference
@@ -161,7 +161,7 @@ def ingest(
             change_settings=change_settings,
             layout=layout,
             executor=workers,
-            progress=None if progress is None else lambda label: progress.begin(label, 0),
+            progress=progress,
             known=known,
             unread=found.unread,
         )
@@ -213,14 +213,13 @@ def verify(
     >>> sws.verify("demo/archive").damaged
     {}
     """
-    or_unseen(progress).begin("verifying", 0)
     with working(build_settings(), "serial" if executor is None else executor, 0, None) as workers:
         return verification.verify(
             os.fspath(archive),
             repair=None if repair is None else os.fspath(repair),
             adopt=adopt,
             executor=workers,
-            progress=None if progress is None else lambda _: progress.advance(1),
+            progress=progress,
         )
 
 

@@ -232,13 +232,15 @@ def compare(
             report=report,
             executor=workers,
         )
+    notes = [] if isinstance(source, Result) else list(result.system_notes)  # A result has shown its own.
+    notes += found.notes
     absent = [measure for measure in tried if not any(measure in measures for measures in samples.values())]
-    if not absent:
-        return found
-    why = "no system has them"
-    if isinstance(source, Result):
-        why = "the results lack what they are resampled from; an archive, or a reference and runs, has it"
-    return replace(found, notes=(*found.notes, f"Not compared, for {why}: {', '.join(absent)}."))
+    if absent:
+        why = "no system has them"
+        if isinstance(source, Result):
+            why = "the results lack what they are resampled from; an archive, or a reference and runs, has it"
+        notes.append(f"Not compared, for {why}: {', '.join(absent)}.")
+    return replace(found, notes=tuple(notes))
 
 
 MOST_REPLICATES = 10_000_000
@@ -468,4 +470,5 @@ def errors(
         evaluation, ["n_target"], given, by, executor=executor, progress=progress, observer=observer
     )
     systems = result.score_rows.systems
-    return observer.errors([observed[system] for system in systems], str(result.manifest["signature"]))
+    found = observer.errors([observed[system] for system in systems], str(result.manifest["signature"]))
+    return replace(found, notes=tuple(dict.fromkeys((*result.system_notes, *found.notes))))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
 
 from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs, discovery_layers
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
@@ -13,15 +13,24 @@ from swsdask.archive.stored_tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.measures import DiscoveryMeasure, select
 from swsdask.discovery.placing import locate
-from swsdask.discovery.score import CountedDiscovery, FragmentSource, fragment_notes, meaning, needed, word_notes
+from swsdask.discovery.score import (
+    CountedDiscovery,
+    Details,
+    FragmentSource,
+    Placed,
+    fragment_notes,
+    meaning,
+    needed,
+    word_notes,
+)
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen, or_unseen
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusTables
 from swsdask.measures.names import as_names, requested_names
-from swsdask.model.discovery import Corpus, Definition, Discovered, DiscoverySettings
+from swsdask.model.discovery import Corpus, Definition, DiscoverySettings
 from swsdask.model.errors import SettingsError, counted
 from swsdask.model.layers import GivenSettings
-from swsdask.model.results import Note, Result, note_lines
+from swsdask.model.results import Result, note_lines
 from swsdask.places.reading import Location
 from swsdask.scoring.rounds import ResultTables, Statistics, score_systems
 
@@ -128,19 +137,21 @@ def discover(
     with working(settled.settings, executor, rows_about, progress) as workers:
         workers.check(inputs.places)
         request = _Requested(names, families, settled.settings.engine.rows_per_task)
-        tables, placed = _score(inputs.systems, corpus, request, workers, progress)
-        of_systems = {system: (*placed[system].notes, *own) for system, own in tables.notes.items()}
-        beside = circumstances(began, workers, inputs.verification, settled.overridden, of_systems)
-    runs = {each.system: placed[each.system].run for each in inputs.systems}
-    examples = {each.system: tables.observed[each.system] for each in inputs.systems}
+        tables = _score(inputs.systems, corpus, request, workers, progress)
+        beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes)
+    details = cast("dict[str, Details]", tables.observed)
+    runs = {system: each.run for system, each in details.items()}
+    examples = {system: each.classes for system, each in details.items()}
     phones_file = os.path.basename(inputs.tables.files.phones)
     manifest = discovery_manifest(corpus, settled.settings.discovery, requested, runs, phones_file)
+    on_systems = tuple(note_lines(tables.notes))
     return Result(
         score_rows=tables.scores,
         curve_rows=tables.curves,
         overall=tables.overall,
         manifest={**manifest, "classes": examples, **beside},
-        notes=(*notes, *note_lines(of_systems)),
+        notes=(*notes, *on_systems),
+        system_notes=on_systems,
     )
 
 
@@ -155,57 +166,38 @@ class _Requested(NamedTuple):
     families: list[DiscoveryMeasure]
     work: int
 
-    def counted(self, found: Discovered, statistics: Statistics) -> CountedDiscovery:
-        return CountedDiscovery(found, statistics, self.families, self.names)
-
-
-class _Placed(NamedTuple):
-    """The outcome of placing a system's fragments: notes, and its entry in the manifest."""
-
-    notes: tuple[Note, ...]
-    run: dict[str, object]
+    def counted(self, system: UnreadSystem, statistics: Statistics) -> CountedDiscovery:
+        return CountedDiscovery(system.system, statistics, self.families, self.names)
 
 
 def _score(
     systems: Sequence[UnreadSystem], corpus: Corpus, request: _Requested, workers: Executor, progress: Progress
-) -> tuple[ResultTables, dict[str, _Placed]]:
-    """The results of systems, in their order, with their notes and manifest entries.
+) -> ResultTables:
+    """The results of systems, in their order.
 
-    Worker processes read small systems and return their results. A worker reads a large system; this process cuts it
-    into cells, which all workers count.
+    Worker processes read small systems and return their results. A large system is read by one of them, whose
+    neighbours fetch it from there to count its cells.
     """
-    placed: dict[str, _Placed] = {}
-    source = FragmentSource(corpus, needed(request.families), workers, request.work)
-    (of_corpus,) = source.shared
+    source = FragmentSource(corpus, _place, needed(request.families), workers, request.work)
     cut = [each for each in systems if workers.shares_memory or each.rows > FEW_FRAGMENTS]
     whole = [each for each in systems if not workers.shares_memory and each.rows <= FEW_FRAGMENTS]
-
-    def large() -> Iterator[Discovered]:
-        for each in cut:
-            [(found, placed[each.system])] = workers.map(_place, [each], of_corpus, name="place")
-            yield found
-
-    parts = [score_systems(large(), len(cut), source, request.counted, workers, progress)] if cut or not whole else []
+    parts = [score_systems(cut, len(cut), source, request.counted, workers, progress)] if cut or not whole else []
     if whole:
         progress.begin("systems", sum(each.rows for each in whole))
-        shared = (of_corpus, workers.share(request))
-        for of_system, said in workers.map(
-            _score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name="systems"
-        ):
-            parts.append(of_system)
-            placed.update(said)
-    return ResultTables.joined(parts, [each.system for each in systems]), placed
+        shared = (*source.shared, workers.share(request))
+        parts += workers.map(_score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name="systems")
+    return ResultTables.joined(parts, [each.system for each in systems])
 
 
-def _place(system: UnreadSystem, corpus: Corpus) -> tuple[Discovered, _Placed]:
+def _place(system: UnreadSystem, corpus: Corpus) -> Placed:
     """Read a system, and place its fragments."""
     fragments = system.read(corpus)
     found = locate(fragments, corpus)
     notes = (*fragments.notes, *fragment_notes(found, corpus))
-    return found, _Placed(notes, discovery_provenance(system.source, fragments, found, corpus))
+    return Placed(found, notes, discovery_provenance(system.source, fragments, found, corpus))
 
 
-def _score_whole(system: UnreadSystem, shared: tuple[Corpus, _Requested]) -> tuple[ResultTables, dict[str, _Placed]]:
+def _score_whole(system: UnreadSystem, shared: tuple[Corpus, _Requested]) -> ResultTables:
     """Score one system here."""
     corpus, request = shared
     return _score([system], corpus, request, SerialExecutor(), Unseen())
@@ -270,9 +262,10 @@ def plan_discovery(
     ]
     notes = {}
     for each in inputs.systems:
-        found, said = _place(each, corpus)
+        placed = _place(each, corpus)
+        found = placed.discovered
         lines.append(f"{each.system}: {counted(len(found.classes), 'classes')}, {counted(len(found), 'fragments')}")
-        notes[each.system] = said.notes
+        notes[each.system] = placed.notes
     lines.extend(note_lines(notes))
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
 

@@ -15,7 +15,8 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import Verification
 from swsdask.archive.versions import manifest_name
 from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragments, system_of
-from swsdask.execution.executor import Progress, or_unseen
+from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
@@ -262,6 +263,7 @@ def ingest_discovery(
     settings: GivenSettings | None = None,
     replace_systems: bool = False,
     change_settings: bool = False,
+    executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> StoredDiscovery:
     """Write a corpus and the classes that systems found in it into an archive of term discovery.
@@ -284,8 +286,10 @@ def ingest_discovery(
         Replace systems of the archive that have the same name but different content.
     change_settings : bool, default False
         Replace the settings that the archive keeps with the given ones.
+    executor : Executor or str, optional
+        Where class files are read and written, see `cluster`. Default: the executor of the settings' ``[engine]``.
     progress : Progress, optional
-        Receives the phases of the work.
+        Receives the phases of the work and the number of systems done.
 
     Returns
     -------
@@ -315,7 +319,6 @@ def ingest_discovery(
     >>> archive.version, [system.n_fragments for system in archive.systems]
     (1, [37, 341, 112, 58])
     """
-    shown = or_unseen(progress)
     roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     named = {role: readable(place) for role, place in roles.items() if place is not None}
     files = class_files(classes)
@@ -325,13 +328,15 @@ def ingest_discovery(
     kept = open_discovery(os.fspath(archive)).kept if is_discovery(os.fspath(archive)) else None
     layers = discovery_layers(definition, n_folds, settings)
     layers = layers if kept is None else layers.over(kept)
-    layers.settings()
-    return ingest_tables(
-        os.fspath(archive),
-        tables,
-        files,
-        replace=replace_systems,
-        keep=layers,
-        change_settings=change_settings,
-        progress=lambda label: shown.begin(label, 0),
-    )
+    rows_about = sum(file_size(url) for url in files.values()) // BYTES_PER_ROW
+    with working(layers.settings(), executor, rows_about, progress) as workers:
+        return ingest_tables(
+            os.fspath(archive),
+            tables,
+            files,
+            replace=replace_systems,
+            keep=layers,
+            change_settings=change_settings,
+            executor=workers,
+            progress=progress,
+        )

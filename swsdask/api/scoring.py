@@ -240,6 +240,7 @@ def score_observed(
             "statistics": _told(of_statistics, "counted") if kept else None,
             "results": _told(of_results, "computed") if results else None,
         }
+    on_systems = tuple(note_lines(of_systems))
     result = Result(
         score_rows=tables.scores,
         curve_rows=tables.curves,
@@ -251,8 +252,9 @@ def score_observed(
             *evaluation.notes,
             *interpretation(reference, settings.evaluation, costs=weighed),
             *notes,
-            *note_lines(of_systems),
+            *on_systems,
         ),
+        system_notes=on_systems,
     )
     return result, tables.observed
 

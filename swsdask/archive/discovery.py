@@ -7,10 +7,10 @@ detections.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -28,11 +28,13 @@ from swsdask.archive.stored_tables import (
     write_table,
 )
 from swsdask.archive.versions import DiscoveryManifest, kind_of, opened, table_name
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
-from swsdask.model.errors import ArchiveError, Problems, counted, without_secrets
+from swsdask.model.errors import ArchiveError, Problems, without_secrets
 from swsdask.model.layers import Layers
 from swsdask.model.units import id_fault
+from swsdask.places.reading import Pipe
 
 
 def _schema(file: pa.DataType) -> pa.Schema:
@@ -228,7 +230,8 @@ def ingest_discovery(
     replace: bool = False,
     keep: Layers | None = None,
     change_settings: bool = False,
-    progress: Callable[[str], None] | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
 ) -> StoredDiscovery:
     """Write systems into the archive at a URL, created from `corpus` if it does not exist, and open the result.
 
@@ -236,13 +239,14 @@ def ingest_discovery(
     existing archive. If the archive exists, its tables must be equal. `class_files` are paths or URLs by system. A
     system that the archive already has, with the same content, is left as it is; one with the same name but different
     content is replaced only if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must
-    keep equal settings, or gets these if `change_settings`. Memory holds one class file at a time.
+    keep equal settings, or gets these if `change_settings`. Every class file is a task.
 
     Raises `InputError` with every problem of the class files that does not depend on the definition; `ArchiveError` if
     the archive or the storage does not allow the change. In both cases the archive is unchanged.
     """
     storage = Storage(url)
     storage.check_writable()
+    executor, shown = executor or SerialExecutor(), or_unseen(progress)
     tables = {} if corpus is None else {role: getattr(corpus, role) for role in ROLES}
     made_of = {role: table for role, table in tables.items() if table is not None}
     blank = None
@@ -256,24 +260,67 @@ def ingest_discovery(
         )
     with leased(storage) as lease:
         change = Change(DISCOVERY, lease, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
-        added: dict[str, StoredSystem] = {}
-        for system, file in _class_files(class_files):
-            content = content_of(file.classes, file.fragments)
-            if change.is_new(system, content):
-                added[system] = StoredSystem(
-                    system=system,
-                    content=content,
-                    n_classes=len(file.classes),
-                    n_fragments=len(file.fragments),
-                    ends_blank=file.ends_blank,
-                    read_from=without_secrets(file.url),
-                    classes=write_table(storage, table_name("classes", lease.writer), file.classes),
-                    fragments=write_table(storage, table_name("fragments", lease.writer), file.fragments),
-                )
+        executor.check([lease.place, *(url for url in class_files.values() if not isinstance(url, Pipe))])
+
+        def done(_: object) -> None:
             lease.renew()
-            if progress is not None:
-                progress(f"wrote {counted(len(file.fragments), 'fragments')} of {system}")
+            shown.advance(1)
+
+        shown.begin("class files", len(class_files))
+        work = [*class_files.items()]
+        writer = _Writer(storage, lease.writer, change.before, replace)
+        found = run_tasks(executor, _written, work, writer, lambda each: f"system {each[0]}", done)
+        problems = Problems()
+        for each in found:
+            problems.extend(each.problems)
+        problems.raise_if_any()
+        added = {
+            system: each.entry
+            for system, each in zip(class_files, found, strict=True)
+            if change.is_new(system, each.content) and each.entry is not None
+        }
         return StoredDiscovery(storage, change.commit(added))
+
+
+class _Writer(NamedTuple):
+    """What the tasks of an ingest share. `there` are the contents that the archive has, by system."""
+
+    storage: Storage
+    writer: str
+    there: Mapping[str, str]
+    replace: bool
+
+
+class _Written(NamedTuple):
+    """A class file: its content, its entry if its tables were written, and its problems."""
+
+    content: str
+    entry: StoredSystem | None
+    problems: Problems
+
+
+def _written(named: tuple[str, str], into: _Writer) -> _Written:
+    """Read the class file of a system, and write its tables if the archive lacks them and may have them."""
+    system, url = named
+    problems = Problems()
+    if wrong := id_fault(system):
+        problems.add(url, None, "the name of a system", wrong, "Give it a plain name.")
+    file = read_classes(url, problems)
+    content = content_of(file.classes, file.fragments)
+    there = into.there.get(system)
+    if problems or there == content or not (there is None or into.replace):
+        return _Written(content, None, problems)
+    entry = StoredSystem(
+        system=system,
+        content=content,
+        n_classes=len(file.classes),
+        n_fragments=len(file.fragments),
+        ends_blank=file.ends_blank,
+        read_from=without_secrets(file.url),
+        classes=write_table(into.storage, table_name("classes", into.writer), file.classes),
+        fragments=write_table(into.storage, table_name("fragments", into.writer), file.fragments),
+    )
+    return _Written(content, entry, problems)
 
 
 def content_of(*tables: pa.Table) -> str:
@@ -288,16 +335,3 @@ def content_of(*tables: pa.Table) -> str:
                 table = table.set_column(table.column_names.index(name), name, whole.indices)
         plain.append(table.drop_columns(["line"]))
     return table_hash(*plain)
-
-
-def _class_files(class_files: Mapping[str, str]) -> Iterator[tuple[str, ClassFile]]:
-    """The class files, one after the other. After the last, raises `InputError` with the problems of all."""
-    problems = Problems()
-    for system, url in class_files.items():
-        before = len(problems)
-        if wrong := id_fault(system):
-            problems.add(url, None, "the name of a system", wrong, "Give it a plain name.")
-        file = read_classes(url, problems)
-        if len(problems) == before:
-            yield system, file
-    problems.raise_if_any()

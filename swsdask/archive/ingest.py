@@ -37,7 +37,7 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import Fragment, StoredRun
 from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, buckets_of
-from swsdask.execution.executor import Executor, SerialExecutor, run_tasks
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
@@ -112,7 +112,7 @@ def _add_documents(
     change: Change[EvaluationManifest, StoredRun],
     sources: Sequence[RunSource],
     executor: Executor,
-    done: Callable[[str], None],
+    done: Callable[[RunSource], None],
 ) -> None:
     """Add the documents of runs to the collection of judged documents. Existing documents keep their codes."""
     new = change.made_of is not None
@@ -152,7 +152,7 @@ def write_runs(
     change_settings: bool = False,
     layout: Layout | None = None,
     executor: Executor | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
     known: KnownSources | None = None,
     unread: Sequence[RunSource] = (),
 ) -> StoredArchive:
@@ -161,15 +161,15 @@ def write_runs(
     Without `tables` the archive must exist; with them, its tables must be equal to these. A run that the archive
     already has, with the same content, is left as it is; one with the same name but different content is replaced only
     if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must keep equal settings, or
-    gets these if `change_settings`. `progress` is called with what has been done. `unread` are known files, of which
-    the archive has all runs; files that are read become `known` too. For several workers, large files are read in
-    parts.
+    gets these if `change_settings`. `unread` are known files, of which the archive has all runs; files that are read
+    become `known` too. For several workers, large files are read in parts.
 
     Raises `InputError` with every problem of the sources, and with unknown queries and documents if the settings make
     them errors; `ArchiveError` if the archive or the storage does not allow the change.
     """
     layout = layout or Layout()
     executor = executor or SerialExecutor()
+    shown = or_unseen(progress)
     sources = divided(sources, executor.workers)
     storage.check_writable()
     with leased(storage) as lease:
@@ -177,32 +177,31 @@ def write_runs(
         change = begin(lease, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings)
         claims = _claims(unread, known, change)
 
-        def telling(verb: str) -> Callable[[str], None]:
-            def tell(label: str) -> None:
-                lease.renew()
-                if progress is not None:
-                    progress(f"{verb} {label}")
-
-            return tell
+        def done(rows: int) -> None:
+            lease.renew()
+            shown.advance(rows)
 
         new: dict[str, StoredRun] = {}
         contents: dict[tuple[str, str | None], dict[str, str]] = {}
         if sources:
+            rows_about = sum(source.rows_about for source in sources)
             if change.grows is not None:
-                _add_documents(change, sources, executor, telling("read"))
+                shown.begin("looking for documents", rows_about)
+                _add_documents(change, sources, executor, lambda source: done(source.rows_about))
             codes = codes_of(change)
             buckets = change.base.buckets
             bucket_of_query = buckets_of(codes.query_ids, buckets)
             in_files = file_order(sources, codes, settings)
             writer = FragmentWriter(storage, lease.folder, bucket_of_query, len(codes.document_ids), layout, in_files)
             reader = Reader(writer, codes, buckets, change.before)
+            shown.begin("reading runs", rows_about)
             read = run_tasks(
                 executor,
                 _read,
                 _numbered(sources),
                 reader,
                 lambda each: without_secrets(each.run.file),
-                telling("read"),
+                lambda each: done(each.run.rows_about),
             )
             runs = _checked(sources, read, settings, claims)
             for source, part in zip(sources, read, strict=True):
@@ -216,9 +215,8 @@ def write_runs(
                 for share in shares(system, run.tally.content, run.files, layout.rows_per_fragment)
             ]
             fragments = {system: run.fragments for system, run in added.items()}
-            for system in filter(fragments.get, fragments):
-                telling("wrote")(_what(added[system].tally.rows, system))
-            written = run_tasks(executor, _write, work, writer, _of_share, telling("wrote"))
+            shown.begin("writing runs", sum(share.rows for share in work))
+            written = run_tasks(executor, _write, work, writer, _of_share, lambda share: done(share.rows))
             for share, found in zip(work, written, strict=True):
                 fragments[share.system] += tuple(found)
             new = {system: _whole(run.tally.run(), fragments[system]) for system, run in added.items()}
@@ -374,11 +372,7 @@ def _whole(run: Run, fragments: tuple[Fragment, ...]) -> StoredRun:
 
 
 def _of_share(share: Share) -> str:
-    return _what(share.rows, share.system)
-
-
-def _what(rows: int, system: str) -> str:
-    return f"{counted(rows, 'rows')} of {system}"
+    return f"{counted(share.rows, 'rows')} of {share.system}"
 
 
 def _checked(
@@ -413,7 +407,7 @@ def ingest(
     change_settings: bool = False,
     layout: Layout | None = None,
     executor: Executor | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
     known: KnownSources | None = None,
     unread: Sequence[RunSource] = (),
 ) -> StoredArchive:

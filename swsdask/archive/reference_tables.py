@@ -149,11 +149,11 @@ def other_documents(
     runs: Sequence[RunSource],
     known: Sequence[str],
     executor: Executor | None = None,
-    done: Callable[[str], None] | None = None,
+    done: Callable[[RunSource], None] | None = None,
 ) -> set[str]:
     """The documents of runs that are not among the known ones. Each run is read by a task.
 
-    `done` is called with what has been read.
+    `done` is called with each source that has been read.
     """
     return {
         *chain.from_iterable(run_tasks(executor or SerialExecutor(), _others, runs, DocumentCodes(known), _what, done))

@@ -31,7 +31,7 @@ from swsdask.archive.stored_tables import (
     version_of_last_night,
 )
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
-from swsdask.execution.executor import Executor, SerialExecutor, run_tasks
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.model.errors import ArchiveError
 from swsdask.model.limits import shortage
 from swsdask.model.schemas import DETECTIONS
@@ -70,7 +70,7 @@ def verify(
     repair: str | None = None,
     adopt: bool = False,
     executor: Executor | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Verified:
     """Verify all files of all versions of an archive, its cache files, and its nights.
 
@@ -88,8 +88,8 @@ def verify(
         can be read and the reference has the content hash that it was ingested with.
     executor : Executor, optional
         Where the files are read. Default: in this process.
-    progress : callable, optional
-        Called with the name of each verified file.
+    progress : Progress, optional
+        Receives the number of files done.
 
     Returns
     -------
@@ -107,7 +107,8 @@ def verify(
     copy = None if repair is None else Storage(repair)
     if copy is not None and not versions(copy):
         raise ArchiveError(f"{copy.url}: expected a copy of the archive; found none.")
-    run = _Verification(storage, copy, executor or SerialExecutor(), progress)
+    run = _Verification(storage, copy, executor or SerialExecutor(), or_unseen(progress))
+    run.progress.begin("verifying", 0)
     kind = run.kind()
     while run.check_versions(kind):
         pass
@@ -132,7 +133,7 @@ class _Verification:
     storage: Storage
     copy: Storage | None
     executor: Executor
-    progress: Callable[[str], None] | None
+    progress: Progress
     named: dict[int, set[str]] = field(default_factory=dict)
     """The files of each version that was verified: its manifest and, if that can be read, the files that it names."""
     manifests: dict[int, Manifest] = field(default_factory=dict)
@@ -143,6 +144,9 @@ class _Verification:
     without_hash: set[str] = field(default_factory=set)
     damaged: dict[str, str] = field(default_factory=dict)
     repaired: list[str] = field(default_factory=list)
+
+    def _done(self, _: object) -> None:
+        self.progress.advance(1)
 
     def kind(self) -> AnyKind:
         """Return the kind of archive, from any manifest of the archive or of the copy."""
@@ -230,7 +234,7 @@ class _Verification:
         self.seen |= new.keys()
         self.without_hash |= {name for name, each in new.items() if each.hash is None}
         every = list(new.values())
-        faults = run_tasks(self.executor, _fault, every, self.storage, lambda each: each.file, self.progress)
+        faults = run_tasks(self.executor, _fault, every, self.storage, lambda each: each.file, self._done)
         for stored, fault in zip(every, faults, strict=True):
             if fault is not None:
                 self.damaged[stored.file] = fault
@@ -243,7 +247,7 @@ class _Verification:
     def check_each(self, names: Sequence[str], fault_of: Callable[[str, Storage], str | None]) -> None:
         """Verify files that have their own hashes, and repair those that are damaged."""
         self.seen.update(names)
-        faults = run_tasks(self.executor, fault_of, names, self.storage, str, self.progress)
+        faults = run_tasks(self.executor, fault_of, names, self.storage, str, self._done)
         for name, fault in zip(names, faults, strict=True):
             if fault is not None:
                 self.damaged[name] = fault
@@ -261,7 +265,7 @@ class _Verification:
         except ArchiveError as error:
             self.damaged[_file_of(error, self.storage)] = str(error)
             return
-        for fault in run_tasks(self.executor, _cell_fault, cells, None, lambda each: each.source, self.progress):
+        for fault in run_tasks(self.executor, _cell_fault, cells, None, lambda each: each.source, self._done):
             if fault is not None:
                 self.damaged[_file_of(fault, self.storage)] = str(fault)
 

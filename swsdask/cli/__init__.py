@@ -230,16 +230,16 @@ def _run(arguments: list[str] | None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except SwsdaskError as error:
-        _traceback_if_asked()
+        traceback_if_asked()
         _fail(str(error), error.exit_code)
     except BrokenPipeError:
         _nobody_reads()
     except Exception as error:
-        _traceback_if_asked()
-        _fail(*_unforeseen(error))
+        traceback_if_asked()
+        _fail(*unforeseen(error))
 
 
-def _unforeseen(error: Exception) -> tuple[str, int]:
+def unforeseen(error: Exception) -> tuple[str, int]:
     """Return the message and the exit code for an error of another library."""
     if (short := shortage(error)) is not None:
         return str(short), short.exit_code
@@ -273,7 +273,8 @@ def _nobody_reads() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _traceback_if_asked() -> None:
+def traceback_if_asked() -> None:
+    """Raise the current error if `SWSDASK_TRACEBACK` is set."""
     if os.environ.get("SWSDASK_TRACEBACK"):
         raise
 

@@ -118,7 +118,7 @@ def _time(record: logging.LogRecord) -> str:
 REFUSED = 5
 """The exit code of a night that refused some runs."""
 
-_WORST_FIRST = (2, 4, 3, REFUSED)
+_WORST_FIRST = (1, 2, 4, 3, REFUSED)
 
 
 @click.command("nightly")
@@ -138,8 +138,11 @@ def nightly(
     Exit codes: 0 fine, 2 bad settings, a reference, inbox or archive that cannot be read; 3 a gate failed; 4 the
     cluster failed; 5 some runs were refused.
     """
+    from swsdask.cli import traceback_if_asked, unforeseen
+    from swsdask.ending import ended_by
     from swsdask.model.errors import SwsdaskError
     from swsdask.nightly.history import BusyError
+    from swsdask.nightly.overview import publish_overview
     from swsdask.nightly.settings import example as example_file
     from swsdask.nightly.settings import load_nightly
     from swsdask.nightly.steps import LOG, notify, plan_night, run_night
@@ -173,6 +176,14 @@ def nightly(
             LOG.error(str(error), extra={"evaluation": job.name})
             codes.add(error.exit_code)
             continue
+        except Exception as error:
+            if isinstance(error, BrokenPipeError) or ended_by(error) is not None:
+                raise
+            traceback_if_asked()
+            message, code = unforeseen(error)  # The other evaluations go on.
+            LOG.error(message, extra={"evaluation": job.name})
+            codes.add(code)
+            continue
         phases.end()
         for each in filter(None, (outcome.missed, outcome)):
             record = each.record
@@ -183,8 +194,18 @@ def nightly(
             codes |= ({3} if record.gates else set()) | ({REFUSED} if record.refused else set())
             if settings.notify:
                 notify(settings.notify, each.latest)
+    handler.evaluation = None
+    if not dry_run:
+        try:
+            page = publish_overview(settings)
+        except SwsdaskError as error:
+            LOG.error(str(error))
+            codes.add(error.exit_code)
+        else:
+            if page is not None:
+                click.echo(f"all evaluations: {page}")
     if codes:
-        sys.exit(next((code for code in _WORST_FIRST if code in codes), 1))
+        sys.exit(next(code for code in _WORST_FIRST if code in codes))
 
 
 @click.command("history")

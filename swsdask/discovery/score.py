@@ -17,11 +17,12 @@ Histograms are rows of curves. "class_size": y classes have x members (with dupl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import nsmallest
 from math import lcm
-from typing import NamedTuple, Self
+from typing import Generic, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ from swsdask.model.discovery import NO_FOLD, Corpus, Coverage, Definition, Disco
 from swsdask.model.errors import counted
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.trials import F64, I16, I64
-from swsdask.scoring.rounds import Plan, Shared, Statistics, StatisticType, SystemResults
+from swsdask.scoring.rounds import AnySystem, Plan, Shared, Statistics, StatisticType, SystemResults
 
 SHOWN = 10
 """The number of classes of each kind that are kept."""
@@ -184,15 +185,28 @@ MOST_FRAGMENTS = 4_000_000
 """The number of fragments that fill a group: it bounds the memory."""
 
 
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A system that was read and placed in the corpus: its fragments, its notes, its entry in the manifest."""
+
+    discovered: Discovered
+    notes: tuple[Note, ...]
+    run: dict[str, object]
+
+
+def _placed(system: str, shared: Shared) -> Placed:
+    """The system of a group; `shared` is the corpus, then the systems of the group."""
+    found: Placed = next(each for each in shared[1:] if each.discovered.system == system)
+    return found
+
+
 @dataclass(frozen=True)
 class FragmentTask:
     """One cell of a statistic of one system.
 
-    `place` is the index of the system in its group, `number` counts a statistic's cells from 1, `measures` are those
-    that need the statistic, for error messages.
+    `number` counts a statistic's cells from 1, `measures` are those that need the statistic, for error messages.
     """
 
-    place: int
     system: str
     measures: str
     statistic: type[DiscoveryStatistic]
@@ -202,15 +216,15 @@ class FragmentTask:
 
     def count(self, shared: Shared) -> dict[str, Statistics]:
         """The statistic of the cell; `shared` is the corpus, then the systems of the group."""
-        corpus, discovered = shared[0], shared[1 + self.place]
+        corpus, discovered = shared[0], _placed(self.system, shared).discovered
         return {self.system: {self.statistic: self.statistic.from_cell(self.cell, corpus, discovered)}}
 
     def __str__(self) -> str:
         return f"system {self.system}: {self.measures}, cell {self.number} ({self.cell})"
 
 
-class FragmentSource:
-    """Systems placed in a corpus.
+class FragmentSource(Generic[AnySystem]):
+    """Systems that tasks read and `place` in a corpus, where they stay: no fragment comes to the client.
 
     `statistics` names the measures that need each, for error messages; `work` is roughly the number of elementary steps
     per task.
@@ -219,58 +233,89 @@ class FragmentSource:
     enough = MOST_FRAGMENTS
 
     def __init__(
-        self, corpus: Corpus, statistics: Mapping[type[DiscoveryStatistic], str], executor: Executor, work: int
+        self,
+        corpus: Corpus,
+        place: Callable[[AnySystem, Corpus], Placed],
+        statistics: Mapping[type[DiscoveryStatistic], str],
+        executor: Executor,
+        work: int,
     ) -> None:
         self.rounds = (tuple(statistics),)
         self.shared = (executor.share(corpus),)
-        self._corpus = corpus
+        self._place = place
         self._statistics = statistics
         self._executor = executor
         self._work = work
 
+    def share(self, group: Sequence[AnySystem]) -> Shared:
+        """The systems of a group, placed; those of worker processes stay there."""
+        (of_corpus,) = self.shared
+        return tuple(self._executor.keep(self._place, group, of_corpus, name="place"))
+
     def plan(
-        self, group: Sequence[Discovered], statistics: Sequence[StatisticType], found: Mapping[str, Statistics]
+        self,
+        group: Sequence[AnySystem],
+        shared: Shared,
+        statistics: Sequence[StatisticType],
+        found: Mapping[str, Statistics],
     ) -> Plan:
         """The one round: every cell of every statistic of the systems."""
-        tasks = [task for place, system in enumerate(group) for task in self._tasks(place, system, statistics)]
-        return Plan(tasks, len(tasks), tuple(self._executor.share(system) for system in group))
+        systems = [each.system for each in group]
+        cut = partial(_cells, statistics=statistics, work=self._work)
+        cells = self._executor.map(cut, systems, shared, name="cut")
+        tasks = [
+            task
+            for system, of_system in zip(systems, cells, strict=True)
+            for statistic, own in zip(statistics, of_system, strict=True)
+            for task in self._tasks(system, statistic, own)
+        ]
+        return Plan(tasks, len(tasks))
 
-    def _tasks(self, place: int, system: Discovered, statistics: Sequence[StatisticType]) -> Iterator[FragmentTask]:
-        for statistic in statistics:
-            for number, cell in enumerate(statistic.cells(self._corpus, system, self._work), 1):
-                yield FragmentTask(place, system.system, self._statistics[statistic], statistic, number, cell)
+    def _tasks(self, system: str, statistic: StatisticType, cells: Sequence[object]) -> Iterator[FragmentTask]:
+        for number, cell in enumerate(cells, 1):
+            yield FragmentTask(system, self._statistics[statistic], statistic, number, cell)
+
+
+def _cells(system: str, shared: Shared, statistics: Sequence[StatisticType], work: int) -> list[list[object]]:
+    """The cells of each statistic of a system, which are small."""
+    discovered = _placed(system, shared).discovered
+    return [list(statistic.cells(shared[0], discovered, work)) for statistic in statistics]
+
+
+class Details(NamedTuple):
+    """What the manifest has of a system: examples of its classes, and its file and counts."""
+
+    classes: dict[str, list[dict[str, object]]]
+    run: dict[str, object]
 
 
 @dataclass(frozen=True, eq=False)
 class CountedDiscovery:
     """A system with its merged statistics, the families to compute, and the names of the requested numbers.
 
-    Its statistics include `Exemplars`, whose report goes into the manifest.
+    Its statistics include `Exemplars`.
     """
 
-    discovered: Discovered
+    system: str
     statistics: Statistics
     families: Sequence[DiscoveryMeasure]
     names: Collection[str]
     rows: int = 1
 
-    @property
-    def system(self) -> str:
-        """Its name."""
-        return self.discovered.system
-
     def __str__(self) -> str:
         return f"system {self.system}"
 
-    def results(self, shared: tuple[Corpus]) -> SystemResults:
-        """Compute its results; `shared` is the corpus."""
-        (corpus,) = shared
-        conditions = numbers(self.discovered, self.statistics, self.families, corpus, self.names)
+    def results(self, shared: Shared) -> SystemResults:
+        """Compute its results, which observe `Details`; `shared` is the corpus, then the systems of the group."""
+        corpus, placed = shared[0], _placed(self.system, shared)
+        discovered = placed.discovered
+        conditions = numbers(discovered, self.statistics, self.families, corpus, self.names)
+        left_out = left_out_notes(conditions) if corpus.definition != "tdev2" else ()
         return SystemResults.of(
             score_table(self.system, conditions),
-            histograms(self.discovered),
-            left_out_notes(conditions) if corpus.definition != "tdev2" else (),
-            self.statistics[Exemplars].report(corpus, self.discovered),
+            histograms(discovered),
+            (*placed.notes, *left_out),
+            Details(self.statistics[Exemplars].report(corpus, discovered), placed.run),
         )
 
 

@@ -104,6 +104,17 @@ class DaskExecutor:
         key = f"share-{uuid4().hex}"
         return cast("Shared", self._submit(_unpickled, pickled, *arrays, key=key, priority=1))
 
+    def keep(
+        self,
+        function: Callable[[Item, Shared], Part],
+        items: Sequence[Item],
+        shared: Shared | None = None,
+        *,
+        name: str = "map",
+    ) -> list[Part]:
+        """Futures of the values. Maps that need one that failed fail with its error."""
+        return [cast("Part", future) for future, _ in self._tasks(function, items, shared, str, name)]
+
     def check(self, places: Sequence[str]) -> None:
         """See `Executor.check`."""
         look = looking(places, options())

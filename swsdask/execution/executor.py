@@ -54,6 +54,20 @@ class Executor(Protocol):
         """Send a value to every worker once. Pass the returned value as `shared` of a map, alone or in a tuple."""
         ...
 
+    def keep(
+        self,
+        function: Callable[[Item, Shared], Part],
+        items: Sequence[Item],
+        shared: Shared | None = None,
+        *,
+        name: str = "map",
+    ) -> list[Part]:
+        """function(item, shared) of each item, kept where it was computed. Pass them as `shared`, as those of `share`.
+
+        An item that fails raises its error, at the latest in the first map that needs it.
+        """
+        ...
+
     def check(self, places: Sequence[str]) -> None:
         """Raise `ClusterError` for a worker that lacks this code or temporary space, or does not see a file.
 
@@ -184,21 +198,13 @@ def run_tasks(
     items: Sequence[Item],
     shared: Shared,
     label: Callable[[Item], str],
-    done: Callable[[str], None] | None = None,
+    done: Callable[[Item], None] | None = None,
 ) -> list[Part]:
     """Return function(item, shared) of every item, in the order of the items.
 
-    `done` is called in this process with the label of every item that has ended.
+    `done` is called in this process with every item that has ended.
     """
-    return list(
-        executor.map(
-            function,
-            items,
-            executor.share(shared),
-            label=label,
-            done=(lambda item: done(label(item))) if done else None,
-        )
-    )
+    return list(executor.map(function, items, executor.share(shared), label=label, done=done))
 
 
 class _LocalExecutor(ABC):
@@ -210,6 +216,17 @@ class _LocalExecutor(ABC):
     def share(self, value: Shared) -> Shared:
         """Return the value itself."""
         return value
+
+    def keep(
+        self,
+        function: Callable[[Item, Shared], Part],
+        items: Sequence[Item],
+        shared: Shared | None = None,
+        *,
+        name: str = "map",
+    ) -> list[Part]:
+        """See `Executor.keep`."""
+        return list(self.map(function, items, shared, name=name))
 
     def check(self, places: Sequence[str]) -> None:  # noqa: B027
         """Do nothing: tasks see what this process sees."""

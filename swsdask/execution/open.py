@@ -32,12 +32,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing import current_process
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
-from swsdask.model.errors import ClusterError, ResourceError, SettingsError, cut
+from swsdask.model.errors import ClusterError, ResourceError, SettingsError, choices, cut
 from swsdask.model.layers import build_settings, conf_directory, settings_of
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.places.reading import read_small
@@ -275,15 +276,21 @@ def read_cluster(where: str, workers: int | None = None) -> Cluster:
         path = where if is_url else str(_cluster_file(where))
         return clusters.validate_python({**settings_of(read_small(path), path), **given})
     except ValidationError as error:
-        raise SettingsError("\n".join(f"{path}: {_explained(each)}" for each in error.errors())) from None
+        raise SettingsError("\n".join(f"{path}: {_explained(each, kinds)}" for each in error.errors())) from None
     except OSError as error:
         raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
 
 
-def _explained(fault: ErrorDetails) -> str:
+def _explained(fault: ErrorDetails, kinds: UnionType) -> str:
     if fault["type"] == "union_tag_not_found":
         return "expected the kind of cluster: local, address, scheduler_file, kubernetes or slurm; found none."
-    return f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
+    where = ".".join(map(str, fault["loc"])) or "file"
+    if fault["type"] == "extra_forbidden":
+        *of_kind, key = map(str, fault["loc"])
+        models = {each.model_fields["kind"].default: each for each in get_args(kinds)}
+        known = [name for name in models[of_kind[0]].model_fields if name != "kind"]
+        return f"{where}: unknown key. Keys of this kind: {choices(known, key)}."
+    return f"{where}: {fault['msg']}"
 
 
 def _cluster_file(where: str) -> Path:

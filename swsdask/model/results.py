@@ -155,6 +155,9 @@ class Result(Figures, Tables):
         and how the work ran.
     notes : tuple of str
         What a reader must know beside the numbers.
+    system_notes : tuple of str
+        Those of the notes that are about systems, such as how many detections were dropped. A result that was
+        read has none.
     comparison : Comparison or None
         Intervals and differences of these numbers, if `compare` made them; the report shows them.
 
@@ -180,6 +183,7 @@ class Result(Figures, Tables):
     alignment_rows: SystemRows | None = field(default=None, repr=False)
     comparison: Comparison | None = field(default=None, repr=False)
     text_table: pa.Table | None = field(default=None, repr=False)
+    system_notes: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(

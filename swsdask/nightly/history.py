@@ -338,6 +338,7 @@ def _latest(page: BoardPage, past: History) -> dict[str, object]:
             }
             for system in found.systems
         },
+        "leading": page.leading,
         "new": [move.system for move in last.moves],
         "refused": [each.url for each in page.refused],
         "gates": list(last.gates),

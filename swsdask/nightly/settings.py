@@ -126,11 +126,12 @@ class NightlyEvaluation(BaseModel):
 
 
 class NightlySettings(BaseModel):
-    """All evaluations of a file, and the command that runs after every night."""
+    """All evaluations of a file, the place of the page of all, and the command that runs after every night."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     evaluation: Annotated[tuple[NightlyEvaluation, ...], Field(min_length=1)]
+    out: Text | None = None
     notify: tuple[Text, ...] = ()
 
     def only(self, name: str | None) -> tuple[NightlyEvaluation, ...]:
@@ -164,9 +165,12 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     here = local_path(place)
     folder = parted(place)[0] if here is None else str(Path(here).resolve().parent)
     evaluations = tuple(each.at(folder) for each in settings.evaluation)
+    out = None if settings.out is None else _at(settings.out, folder)
     if (shared := _shared(evaluations)) is not None:
         raise SettingsError(f"{place}: {shared}: each needs its own.")
-    return settings.model_copy(update={"evaluation": evaluations})
+    if out is not None and _normalised(out) in [_normalised(each.out) for each in evaluations]:
+        raise SettingsError(f"{place}: an evaluation has the out {out!r} of the page of all: each needs its own.")
+    return settings.model_copy(update={"evaluation": evaluations, "out": out})
 
 
 def example() -> str:

@@ -35,7 +35,7 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_un
 from swsdask.execution.open import open_executor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
-from swsdask.model.errors import ArchiveError, InputError
+from swsdask.model.errors import ArchiveError, InputError, counted
 from swsdask.model.layers import build_settings, load_preset, overrides
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.model.results import Result
@@ -365,7 +365,7 @@ def _ingest(
     *,
     with_reference: bool,
 ) -> None:
-    ingest(
+    archive = ingest(
         job.archive,
         **(job.reference_places if with_reference else {}),
         runs={each.system: each.url for each in news},
@@ -377,6 +377,10 @@ def _ingest(
         executor=workers(),
         progress=progress,
     )
+    rows = {run.system: run.rows for run in archive.runs}
+    for each in news:
+        of_run = {"evaluation": job.name, "system": each.system, "phase": "ingest", "rows": rows[each.system]}
+        LOG.info("ingested %s", counted(rows[each.system], "detections"), extra=of_run)
 
 
 SHOWN = 5

@@ -346,8 +346,16 @@ class DetectionSource:
         self._group: list[str] = []
         self._held: dict[str, list[Cell]] = {}
 
+    def share(self, group: Sequence[Run]) -> Shared:  # noqa: ARG002
+        """Nothing: tasks read cells."""
+        return ()
+
     def plan(
-        self, group: Sequence[Run], statistics: Sequence[StatisticType], found: Mapping[str, Statistics]
+        self,
+        group: Sequence[Run],
+        shared: Shared,  # noqa: ARG002
+        statistics: Sequence[StatisticType],
+        found: Mapping[str, Statistics],
     ) -> Plan | None:
         """The round of the runs that need one of `statistics`."""
         this = Round.of(statistics, {run.system: run.scores for run in group}, found, self._reference)

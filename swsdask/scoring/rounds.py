@@ -36,7 +36,7 @@ Statistics = Mapping[StatisticType, Any]
 """The statistics of one system, by their type."""
 
 Shared = tuple[Any, ...]
-"""The values of `Source.shared`, followed by those of `Plan.shared`: a source and its tasks agree on their types."""
+"""The values of `Source.shared`, `Source.share` and `Plan.shared`: a source and its tasks agree on their types."""
 
 
 class System(Protocol):
@@ -66,7 +66,7 @@ class Task(Protocol):
         ...
 
     def count(self, shared: Shared) -> dict[str, Statistics]:
-        """The statistics of its rows, by system; `shared` has what `Plan` and `Source` share."""
+        """The statistics of its rows, by system; `shared` has what `Source` and `Plan` share."""
         ...
 
 
@@ -142,7 +142,7 @@ class CountedSystem(Protocol):
         ...
 
     def results(self, shared: Shared) -> SystemResults:
-        """Compute its results; `shared` has the values that `Source` shares."""
+        """Compute its results; `shared` has what `Source` shares."""
         ...
 
 
@@ -164,10 +164,21 @@ class Source(Protocol[SystemOfSource]):
         """The handles of the data that all tasks need, as `Executor.share` returned them."""
         ...
 
+    def share(self, group: Sequence[SystemOfSource]) -> Shared:
+        """The handles of data of the systems of a group, which its tasks and its numbers need."""
+        ...
+
     def plan(
-        self, group: Sequence[SystemOfSource], statistics: Sequence[StatisticType], found: Mapping[str, Statistics]
+        self,
+        group: Sequence[SystemOfSource],
+        shared: Shared,
+        statistics: Sequence[StatisticType],
+        found: Mapping[str, Statistics],
     ) -> Plan | None:
-        """The round that counts `statistics`, given those that earlier rounds `found`; None if no system needs it."""
+        """The round that counts `statistics`, given those that earlier rounds `found`; None if no system needs it.
+
+        `shared` has the handles of `Source`.
+        """
         ...
 
 
@@ -266,21 +277,11 @@ def score_systems(
         left = [system for system in group if system.system not in results]
         if left:
             which = _which(len(found), len(group), n_systems)
-            statistics = _counted(left, which, source, executor, progress)
-            waiting = [counted(system, statistics[system.system]) for system in left]
-            progress.begin(f"{which}numbers", sum(each.rows for each in waiting))
-            computed = executor.map_reduce(
-                _results_of,
-                waiting,
-                or_,
-                source.shared,
-                done=lambda each: progress.advance(each.rows),
-                name="numbers",
-            )
+            computed = _results(left, which, source, counted, executor, progress)
             if kept is not None:
-                computed = {system: own.encoded() for system, own in (computed or {}).items()}
+                computed = {system: own.encoded() for system, own in computed.items()}
                 kept.write(computed)
-            results |= computed or {}
+            results |= computed
         for system in group:
             own = results[system.system]
             found[system.system] = own if spill is None else own.held(spill)
@@ -297,18 +298,43 @@ def count_systems(
     """
     first = 0
     for group in groups(systems, source.enough):
-        found = _counted(group, _which(first, len(group), n_systems), source, executor, progress)
+        shared = (*source.shared, *source.share(group))
+        found = _counted(group, _which(first, len(group), n_systems), source, shared, executor, progress)
         first += len(group)
         yield [(system, found[system.system]) for system in group]
 
 
+def _results(
+    group: Sequence[AnySystem],
+    which: str,
+    source: Source[AnySystem],
+    counted: Callable[[AnySystem, Statistics], CountedSystem],
+    executor: Executor,
+    progress: Progress,
+) -> dict[str, SystemResults]:
+    """The results of a group, by system; `which` names its systems, for progress."""
+    shared = (*source.shared, *source.share(group))
+    statistics = _counted(group, which, source, shared, executor, progress)
+    waiting = [counted(system, statistics[system.system]) for system in group]
+    progress.begin(f"{which}numbers", sum(each.rows for each in waiting))
+    results = executor.map_reduce(
+        _results_of, waiting, or_, shared, done=lambda each: progress.advance(each.rows), name="numbers"
+    )
+    return results or {}
+
+
 def _counted(
-    group: Sequence[AnySystem], which: str, source: Source[AnySystem], executor: Executor, progress: Progress
+    group: Sequence[AnySystem],
+    which: str,
+    source: Source[AnySystem],
+    shared: Shared,
+    executor: Executor,
+    progress: Progress,
 ) -> dict[str, dict[StatisticType, object]]:
-    """The merged statistics of a group, by system; `which` names its systems, for progress."""
+    """The merged statistics of a group, by system; `shared` has the handles of the source."""
     found: dict[str, dict[StatisticType, object]] = {system.system: {} for system in group}
     for number, statistics in enumerate(source.rounds, 1):
-        plan = source.plan(group, statistics, found)
+        plan = source.plan(group, shared, statistics, found)
         if plan is None:
             continue
         progress.begin(f"{which}round {number} of {len(source.rounds)}", plan.rows)
@@ -316,7 +342,7 @@ def _counted(
             _count,
             plan.tasks,
             merge,
-            (*source.shared, *plan.shared),
+            (*shared, *plan.shared),
             done=lambda task: progress.advance(task.rows),
             name=f"round {number}",
         )

@@ -8,6 +8,7 @@ import random
 import re
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from swsdask.model.leaderboard import NEW, REPLACED, Move, Record, Refused
 from swsdask.nightly.history import HISTORY, History, Night, board_page
 from swsdask.nightly.settings import NightlyEvaluation
-from swsdask.render.nightly import index
+from swsdask.render.nightly import Standing, index, overview
 from tests.browser.chromium import CHROMIUM, POLICY, open_page
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
@@ -79,19 +80,40 @@ def history() -> History:
     return History(nights)
 
 
+def test_the_page_of_all_evaluations(tmp_path: Path) -> None:
+    numbers = {"values": {"all": {"atwv": 0.5}}}
+    latest = {"night": 400, "date": "2026-01-01", "leading": "atwv", "new": ["a"], "refused": ["x"], "gates": ["g."]}
+    latest |= {"systems": {"a-system-with-a-long-name-of-fusions": numbers}}
+    made = overview(
+        [Standing(f"an-evaluation-{number}", f"{number}/index.html", "", latest) for number in range(20)]
+        + [Standing("later", None, "s3://somewhere/else/in/a/bucket", {})]
+    )
+    assert open_page(made, tmp_path).console == []
+    script = SCRIPT.replace("table.leaderboard", "table.evaluations").replace("cells[1]", "cells[0]")
+    for options in ((), (DARK,)):
+        assert opened(made, script, tmp_path, *options) == [
+            {"fits": True, "rows": 21, "held": True, "number_is_seen": True, "dark": bool(options)}
+        ] * len(WIDTHS)
+
+
 def test_the_board_of_many_systems_and_nights(tmp_path: Path) -> None:
     asked = NightlyEvaluation(name="n", archive="a", out="o", inbox=("i",), reference="r", measures=MEASURES)
     made = index(board_page(asked, history()))
     assert len(made) < 400_000
     assert '<td class="text">line 17: expected a score' in made
     assert open_page(made, tmp_path).console == []
+    for options in ((), (DARK,)):
+        right = {"fits": True, "rows": SYSTEMS, "held": True, "number_is_seen": True, "dark": bool(options)}
+        assert opened(made, SCRIPT, tmp_path, *options) == [right] * len(WIDTHS)
+
+
+def opened(made: str, script: str, folder: Path, *options: str) -> Any:
+    """What the script sees of a page, in each width."""
     frames = "".join(
         f'<iframe style="width:{width}px;height:2000px" srcdoc="{escape(POLICY.sub("", made))}"></iframe>'
         for width in WIDTHS
     )
-    for options in ((), (DARK,)):
-        opened = open_page(f"<title></title><script>{SCRIPT}</script>{frames}", tmp_path, *options)
-        found = re.search(r"<title>(.*?)</title>", opened.dom, re.DOTALL)
-        assert found is not None
-        right = {"fits": True, "rows": SYSTEMS, "held": True, "number_is_seen": True, "dark": bool(options)}
-        assert json.loads(found.group(1)) == [right] * len(WIDTHS)
+    dom = open_page(f"<title></title><script>{script}</script>{frames}", folder, *options).dom
+    found = re.search(r"<title>(.*?)</title>", dom, re.DOTALL)
+    assert found is not None
+    return json.loads(found.group(1))

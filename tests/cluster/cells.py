@@ -173,6 +173,21 @@ class Noting(DaskExecutor):
     ) -> Iterator[Any]:
         return super().map(Noted(function, self._folder), items, shared, **more)
 
+    def keep(
+        self, function: Callable[[Any, Any], Any], items: Sequence[Any], shared: Any = None, **more: Any
+    ) -> list[Any]:
+        return super().keep(Noted(function, self._folder), items, shared, **more)
+
+    def map_reduce(
+        self,
+        function: Callable[[Any, Any], Any],
+        items: Iterable[Any],
+        merge: Callable[[Any, Any], Any],
+        shared: Any = None,
+        **more: Any,
+    ) -> Any:
+        return super().map_reduce(Noted(function, self._folder), items, merge, shared, **more)
+
     @property
     def processes(self) -> set[int]:
         """Those where tasks ran."""

@@ -15,7 +15,7 @@ from swsdask.api.discovery_inputs import discovery_inputs
 from swsdask.discovery.score import FragmentSource
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor
-from swsdask.model.discovery import DEFAULT_READINGS, Definition, Readings
+from swsdask.model.discovery import DEFAULT_READINGS, Definition, Discovered, Readings
 from swsdask.model.errors import ExecutionError
 from tests.cluster import cells
 from tests.cluster.cells import Noting
@@ -59,7 +59,7 @@ def test_workers_killed_in_the_middle(
 def test_workers_read_systems(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int | None, stored: bool
 ) -> None:
-    """Systems are read, placed and scored away from the client, and all that is said of them stays in their order."""
+    """Systems are read, placed, cut and scored away from the client, which keeps their order and sees no fragment."""
     files = WORLD.write(tmp_path)
     named = {"phones": files.phones, "words": files.words, "folds": files.folds}
     content = (tmp_path / "w.classes").read_text()
@@ -74,6 +74,7 @@ def test_workers_read_systems(
     sizes = sorted(each.rows for each in inputs_of(**where))
     monkeypatch.setattr(discovering, "FEW_FRAGMENTS", sizes[1] if few is None else few)
     executor = Noting(client, tmp_path / "noted")
+    monkeypatch.setattr(Discovered, "__setstate__", refuse, raising=False)  # of this process alone
     there = sws.discover(**where, executor=executor)
     assert parquet(there.table) == parquet(here.table)
     assert parquet(there.curve_table) == parquet(here.curve_table)
@@ -85,6 +86,10 @@ def test_workers_read_systems(
     assert os.getpid() not in executor.processes
 
 
+def refuse(*_: object) -> None:
+    raise AssertionError("the client was sent fragments")
+
+
 def inputs_of(classes: Any, archive: Path | None = None, **named: Any) -> Any:
     return discovery_inputs(classes, archive, named).systems
 
@@ -92,9 +97,9 @@ def inputs_of(classes: Any, archive: Path | None = None, **named: Any) -> Any:
 def waiting(tasks: Any, folder: Path) -> Any:
     """The same tasks, of which the later ones wait to be killed."""
 
-    def made(source: Any, place: int, *others: Any) -> Iterator[Any]:
-        for task in tasks(source, place, *others):
-            yield task if place == 0 else cells.WaitingTask(task, folder)
+    def made(*given: Any) -> Iterator[Any]:
+        for task in tasks(*given):
+            yield task if task.system == "a" else cells.WaitingTask(task, folder)
 
     return made
 

@@ -63,11 +63,11 @@ STRIKES = {
         "fork server": (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM),
     },
 }
-BEGIN, WRITING = ("starting", "connecting"), ("writing",)
+BEGIN, WRITING = ("starting", "connecting"), ("moving",)
 PHASES = {
     "score": (BEGIN, ("systems",), WRITING),
-    "score of files": (("read",), ("wrote",), ("round 1",), ("round 2",), ("numbers",), ("alignment",), WRITING),
-    "ingest": (BEGIN, ("read",), ("wrote",)),
+    "score of files": (("reading",), ("writing",), ("round 1",), ("round 2",), ("numbers",), ("alignment",), WRITING),
+    "ingest": (BEGIN, ("reading",), ("writing",)),
 }
 """What lines of the log of each command begin with, behind the time and `swsdask:`, when a phase does.
 

@@ -37,7 +37,7 @@ def start() -> None:
             time.sleep(TASK_S)
 
     def move(*given: Any) -> None:
-        Slowed().begin("writing", 0)
+        Slowed().begin("moving", 0)
         moved(*given)
         time.sleep(BEGIN_S)
 
@@ -45,7 +45,7 @@ def start() -> None:
     swsdask.places.writing._move = move
     swsdask.cli.progress.LogLines = Slowed  # type: ignore[misc]
     log = Slowed()
-    swsdask.api.runs.write_runs = partial(swsdask.api.runs.write_runs, progress=lambda done: log.begin(done, 0))
+    swsdask.api.runs.write_runs = partial(swsdask.api.runs.write_runs, progress=log)
     if os.environ.get(ROUNDS):
         detections.FEW_ROWS = 1
     ending.end_orderly()

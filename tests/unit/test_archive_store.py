@@ -41,6 +41,7 @@ from tests.archives import (
     without_hashes,
     words,
 )
+from tests.engines import Seen
 
 SETTINGS = EvaluationSettings()
 COLUMNS = ("query", "document", "channel", "start", "duration", "score", "decision", "inside")
@@ -369,9 +370,11 @@ def test_vacuum_removes_what_no_version_names(url: str) -> None:
 
 
 def test_progress_tells_what_was_done(url: str) -> None:
-    done: list[str] = []
-    write(url, source(rows(30)), source(rows(20), "b"), progress=done.append)
-    assert done == ["read a.tsv", "read b.tsv", "wrote 30 rows of a", "wrote 20 rows of b"]
+    seen = Seen()
+    layout = Layout(buckets=4, rows_per_group=5, rows_per_fragment=10)
+    write(url, source(rows(30)), source(rows(20), "b"), layout=layout, progress=seen)
+    assert [phase for phase, *_ in seen.phases] == ["reading runs", "writing runs"]
+    assert seen.phases[1] == ["writing runs", 50, 50]
 
 
 class Backwards:

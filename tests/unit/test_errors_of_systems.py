@@ -137,7 +137,22 @@ def test_confused_queries_occur_under_false_alarms() -> None:
     assert (second["query"], second["n_miss"], second["n_false_alarm"]) == ("b", 1, 0)
     assert (third["query"], third["cost"]) == ("c", 0.0)
     assert found.events["confused_with"].map(list).tolist() == [["b"], [], [], []]
-    assert found.notes == ("mine: trials without a decision count as accepted.",)
+    assert found.notes[-1] == "mine: trials without a decision count as accepted."
+    assert len(found.notes) == 2
+
+
+def test_what_was_dropped_is_noted_by_every_command() -> None:
+    documents = [{"document": "d", "duration": 60.0}]
+    occurrences = [{"query": query, "document": "d", "start": 1.0, "duration": 1.0} for query in "ab"]
+    run = [{"query": query, "document": "d", "start": 1.0, "duration": 1.0, "score": 2.0} for query in "abz"]
+    drop = {"evaluation": {"unknown_queries": "drop"}}
+    evaluation = sws.open(documents=documents, occurrences=occurrences, settings=drop)
+    dropped = "both systems: dropped: 1 detection of unknown queries: z (1)."
+    runs = {"mine": run, "other": run}
+    compared = sws.compare(evaluation, measures=["stwv"], runs=runs, replicates=100)
+    for found in (sws.score(evaluation, "stwv", runs=runs), sws.errors(evaluation, runs=runs), compared):
+        assert dropped in found.notes
+        assert found.notes.count(dropped) == 1
 
 
 def test_any_executor_and_fewer_cells_give_the_same(files: Path) -> None:

@@ -177,7 +177,11 @@ def test_a_cluster_file_may_be_anywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('kind = "local"\nworker = 2\n', r"local\.worker: Extra inputs"),
+        (
+            'kind = "local"\nworker = 2\n',
+            r"local\.worker: unknown key\. Keys of this kind: .*threads, memory\.",
+        ),
+        ('kind = "slurm"\nadapt = true\n', r"slurm\.adapt: unknown key\. Keys of this kind: .*minimum"),
         ('kind = "local"\nworkers = 0\n', r"local\.workers: .*greater than or equal to 1"),
         ('kind = "cloud"\n', r"file: .*'cloud'.*'local'"),
         ("workers = 2\n", r"expected the kind of cluster: local, .*; found none"),

@@ -38,6 +38,7 @@ from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import judging, steps
 from swsdask.nightly.history import HOLDS_S, BusyError, History, Holder, board_page, night_lease, publish, read_history
 from swsdask.nightly.inbox import look
+from swsdask.nightly.overview import link
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.places import reading
@@ -1070,6 +1071,12 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
     assert logging.getLogger("swsdask").handlers == handlers
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert {"time", "level", "message"} <= set.intersection(*map(set, said))
+    rows = {run.system: run.rows for run in open_archive(str(three_nights / "archive")).runs}
+    ingested = [(each["system"], each["rows"]) for each in said if each.get("phase") == "ingest"]
+    assert ingested == [("another", rows["another"])]
+    phases = [each["phase"] for each in said if "seconds" in each]
+    assert {"reading runs", "systems"} <= set(phases)
+    assert not [phase for phase in phases if "another" in phase], "names of systems are no part of a phase's name"
     (three_nights / "inbox/link.tsv").symlink_to(run)
     place.write_text(place.read_text().replace('"tee", ', '"false", '))
 
@@ -1198,6 +1205,82 @@ def test_two_evaluations_need_their_own_places(tmp_path: Path) -> None:
     place = tmp_path / "nightly.toml"
     place.write_text(FILE + FILE)
     with pytest.raises(SettingsError, match="each needs its own"):
+        load_nightly(place)
+
+
+def test_an_error_of_a_library_stops_one_evaluation(
+    three_nights: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = three_nights / "nightly.toml"
+    other = FILE.replace('"demo"', '"other"').replace('"archive"', '"archive2"').replace('"board"', '"board2"')
+    place.write_text(f"{other}{place.read_text()}")
+
+    def broken(storage: Storage) -> History:
+        if storage.url.endswith("archive2"):
+            raise RuntimeError("the library broke")
+        return read_history(storage)
+
+    monkeypatch.setattr(steps, "read_history", broken)
+    assert code_of([str(place), "--log-format", "json"]) == 1
+    said = capsys.readouterr()
+    assert "demo: nothing is new" in said.out
+    (fault,) = [line for line in map(json.loads, said.err.splitlines()) if line["level"] == "error"]
+    assert fault["evaluation"] == "other"
+    assert fault["message"].startswith("RuntimeError: the library broke\nThis is a fault of swsdask.")
+
+
+def test_the_page_of_all_evaluations(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, page = three_nights / "nightly.toml", three_nights / "all" / "index.html"
+    other = (
+        FILE.replace('"demo"', '"<other>"').replace('"archive"', '"archive2"').replace('"board"', '"all/two boards"')
+    )
+    late = FILE.replace('"demo"', '"late"').replace('"archive"', '"archive3"').replace('"board"', '"memory://late"')
+    place.write_text(f'out = "all"\n{place.read_text()}{other}{late}')
+    code_of([str(place), "--only", "demo"])
+    assert f"all evaluations: {page}" in capsys.readouterr().out
+    assert "none yet" in page.read_text()
+    code_of([str(place), "--only", "<other>"])
+    said, written = capsys.readouterr().out, page.read_text()
+    assert f"all evaluations: {page}" in said
+    assert '<a href="../board/index.html">demo</a>' in written
+    assert '<a href="two%20boards/index.html">&lt;other&gt;</a>' in written
+    assert "late<br>memory://late" in written
+    latest = json.loads((three_nights / "board/latest.json").read_text())
+    atwv = {system: own["values"]["all"]["atwv"] for system, own in latest["systems"].items()}
+    best = max(atwv, key=atwv.__getitem__)
+    assert latest["leading"] == "atwv"
+    row = written[written.index(">demo<") :].split("</tr>")[0]
+    assert re.findall("<td.*?>(.*?)</td>", row) == [
+        latest["date"], str(latest["night"]), best, "ATWV", f"{atwv[best]:.4f}", str(len(atwv)),
+        str(len(latest["new"])), str(len(latest["refused"])), str(len(latest["gates"])),
+    ]  # fmt: skip
+    before = page.stat().st_mtime_ns
+    code_of([str(place), "--only", "demo"])
+    code_of([str(place), "--dry-run"])
+    assert "all evaluations" not in capsys.readouterr().out
+    assert page.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("page", "board", "way"),
+    [
+        ("/a/all", "/a/all/one", "one/index.html"),
+        ("/a/all", "/a/b c", "../b%20c/index.html"),
+        ("s3://team/all/", "s3://team/one", "../one/index.html"),
+        ("s3://team", "s3://team/one", "one/index.html"),
+        ("s3://team/all", "s3://other/one", None),
+        ("s3://team/all", "gs://team/one", None),
+        ("/a/all", "s3://team/one", None),
+    ],
+)
+def test_the_way_to_a_board(page: str, board: str, way: str | None) -> None:
+    assert link(page, board) == way
+
+
+def test_the_page_of_all_needs_its_own_place(tmp_path: Path) -> None:
+    place = tmp_path / "nightly.toml"
+    place.write_text(f'out = "./board/"\n{FILE}')
+    with pytest.raises(SettingsError, match="the page of all: each needs its own"):
         load_nightly(place)
 
 

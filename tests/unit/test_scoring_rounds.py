@@ -229,19 +229,8 @@ def test_a_system_that_is_not_there_is_named_before_anything_runs() -> None:
         runs_of(engines.CellArchive((engines.run_of("sys", ROWS),), {}), ["x", "sys", "y"])
 
 
-class Seen:
-    def __init__(self) -> None:
-        self.phases: list[list[Any]] = []
-
-    def begin(self, phase: str, rows: int) -> None:
-        self.phases.append([phase, rows, 0])
-
-    def advance(self, rows: int) -> None:
-        self.phases[-1][2] += rows
-
-
 def test_progress_of_small_systems_is_one_phase() -> None:
-    seen = Seen()
+    seen = engines.Seen()
     systems = dict.fromkeys("abc", ROWS)
     archive: Any = engines.archive_of(systems)
     score_archive(archive, list(systems), REFERENCE, select(None), engines.settings(), SerialExecutor(), progress=seen)
@@ -250,7 +239,7 @@ def test_progress_of_small_systems_is_one_phase() -> None:
 
 @pytest.mark.usefixtures("few_rows")
 def test_progress_tells_every_round_and_reaches_its_end() -> None:
-    seen = Seen()
+    seen = engines.Seen()
     systems = dict.fromkeys("abc", ROWS)
     score_archive(
         engines.archive_of(systems),
@@ -273,7 +262,7 @@ def test_progress_tells_every_round_and_reaches_its_end() -> None:
 @pytest.mark.usefixtures("few_rows")
 def test_progress_tells_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdask.scoring.rounds.MOST_SYSTEMS", 2)
-    seen = Seen()
+    seen = engines.Seen()
     systems = dict.fromkeys("abc", ROWS)
     archive: Any = engines.archive_of(systems)
     score_archive(
