@@ -283,7 +283,7 @@ def ingest_discovery(
 
 
 class _Writer(NamedTuple):
-    """What the tasks of an ingest share. `there` are the contents that the archive has, by system."""
+    """Shared by the tasks of an ingest. `there` are the contents that the archive has, by system."""
 
     storage: Storage
     writer: str
@@ -291,7 +291,7 @@ class _Writer(NamedTuple):
     replace: bool
 
 
-class _Written(NamedTuple):
+class _FromFile(NamedTuple):
     """A class file: its content, its entry if its tables were written, and its problems."""
 
     content: str
@@ -299,7 +299,7 @@ class _Written(NamedTuple):
     problems: Problems
 
 
-def _written(named: tuple[str, str], into: _Writer) -> _Written:
+def _written(named: tuple[str, str], into: _Writer) -> _FromFile:
     """Read the class file of a system, and write its tables if the archive lacks them and may have them."""
     system, url = named
     problems = Problems()
@@ -309,7 +309,7 @@ def _written(named: tuple[str, str], into: _Writer) -> _Written:
     content = content_of(file.classes, file.fragments)
     there = into.there.get(system)
     if problems or there == content or not (there is None or into.replace):
-        return _Written(content, None, problems)
+        return _FromFile(content, None, problems)
     entry = StoredSystem(
         system=system,
         content=content,
@@ -320,7 +320,7 @@ def _written(named: tuple[str, str], into: _Writer) -> _Written:
         classes=write_table(into.storage, table_name("classes", into.writer), file.classes),
         fragments=write_table(into.storage, table_name("fragments", into.writer), file.fragments),
     )
-    return _Written(content, entry, problems)
+    return _FromFile(content, entry, problems)
 
 
 def content_of(*tables: pa.Table) -> str:

@@ -283,7 +283,7 @@ def _cells(system: str, shared: Shared, statistics: Sequence[StatisticType], wor
 
 
 class Details(NamedTuple):
-    """What the manifest has of a system: examples of its classes, and its file and counts."""
+    """A system in the manifest: examples of its classes, and its file and counts."""
 
     classes: dict[str, list[dict[str, object]]]
     run: dict[str, object]

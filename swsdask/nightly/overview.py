@@ -18,7 +18,7 @@ from swsdask.nightly.history import LATEST
 from swsdask.nightly.settings import NightlySettings
 from swsdask.places.reading import join_path, local_path
 from swsdask.places.writing import replacing
-from swsdask.render.nightly import Standing, overview
+from swsdask.render.nightly import EvaluationState, overview
 
 PAGE = "index.html"
 
@@ -43,10 +43,11 @@ def publish_overview(settings: NightlySettings) -> str | None:
     """
     if settings.out is None:
         return None
-    standings = [
-        Standing(each.name, link(settings.out, each.out), each.out, _latest(each.out)) for each in settings.evaluation
+    states = [
+        EvaluationState(each.name, link(settings.out, each.out), each.out, _latest(each.out))
+        for each in settings.evaluation
     ]
-    content = overview(standings).encode()
+    content = overview(states).encode()
     if Storage(settings.out).read_all([PAGE]).get(PAGE) == content:
         return None
     place = join_path(settings.out, PAGE)

@@ -122,7 +122,7 @@ def index(page: BoardPage) -> str:
 
 
 @dataclass(frozen=True)
-class Standing:
+class EvaluationState:
     """An evaluation on the page of all: the address of its board from there, if there is one, and its `latest.json`.
 
     `place` is where the board is. `latest` is empty if there is no board yet.
@@ -134,9 +134,9 @@ class Standing:
     latest: Mapping[str, Any]
 
 
-def overview(standings: Sequence[Standing]) -> str:
+def overview(states: Sequence[EvaluationState]) -> str:
     """The page of all evaluations, in their order."""
-    rows = [_standing_of(each) for each in standings]
+    rows = [_row_of(each) for each in states]
     return (
         environment()
         .get_template("overview.html.j2")
@@ -148,7 +148,7 @@ def overview(standings: Sequence[Standing]) -> str:
     )
 
 
-def _standing_of(each: Standing) -> dict[str, object]:
+def _row_of(each: EvaluationState) -> dict[str, object]:
     said = each.latest
     measure, systems = said.get("leading", ""), said.get("systems", {})
     sign = better(measure) if measure else 0

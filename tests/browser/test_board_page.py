@@ -16,7 +16,7 @@ import pytest
 from swsdask.model.leaderboard import NEW, REPLACED, Move, Record, Refused
 from swsdask.nightly.history import HISTORY, History, Night, board_page
 from swsdask.nightly.settings import NightlyEvaluation
-from swsdask.render.nightly import Standing, index, overview
+from swsdask.render.nightly import EvaluationState, index, overview
 from tests.browser.chromium import CHROMIUM, POLICY, open_page
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
@@ -85,8 +85,8 @@ def test_the_page_of_all_evaluations(tmp_path: Path) -> None:
     latest = {"night": 400, "date": "2026-01-01", "leading": "atwv", "new": ["a"], "refused": ["x"], "gates": ["g."]}
     latest |= {"systems": {"a-system-with-a-long-name-of-fusions": numbers}}
     made = overview(
-        [Standing(f"an-evaluation-{number}", f"{number}/index.html", "", latest) for number in range(20)]
-        + [Standing("later", None, "s3://somewhere/else/in/a/bucket", {})]
+        [EvaluationState(f"an-evaluation-{number}", f"{number}/index.html", "", latest) for number in range(20)]
+        + [EvaluationState("later", None, "s3://somewhere/else/in/a/bucket", {})]
     )
     assert open_page(made, tmp_path).console == []
     script = SCRIPT.replace("table.leaderboard", "table.evaluations").replace("cells[1]", "cells[0]")
