@@ -182,12 +182,15 @@ class VersionDifference:
 
 @dataclass(frozen=True)
 class Version:
-    """A version: its number, time of commit (seconds since 1970), systems, and changes."""
+    """A version: its number, time of commit (seconds since 1970), systems, and changes since the version before.
+
+    The changes of the oldest version are not known (None) if those before it have expired.
+    """
 
     number: int
     committed: float
     systems: tuple[str, ...]
-    changed: VersionDifference
+    changed: VersionDifference | None
 
 
 @dataclass(frozen=True)
@@ -260,11 +263,13 @@ def list_versions(url: str) -> Iterator[Version]:
     numbers = versions(storage)
     committed = storage.modified()
     known: _Parts = {}
-    before = _State({}, None)
+    before: _State | None = None
     for number in numbers:
         with unless_removed(storage, number):
             now = _State.of(storage, kind, read_version(storage, number, kind.manifest), known)
-            yield Version(number, committed[manifest_name(number)], tuple(now.contents), _difference(before, now))
+            since = _State({}, None) if number == 1 else before
+            changed = None if since is None else _difference(since, now)
+            yield Version(number, committed[manifest_name(number)], tuple(now.contents), changed)
             before = now
 
 

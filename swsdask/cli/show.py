@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from rich import box
 from rich.table import Table
 
+from swsdask.archive.cleaning import Version, list_versions
 from swsdask.archive.discovery import open_discovery
 from swsdask.archive.protocols import Run
 from swsdask.cli.options import measure_name, records_format_option
@@ -54,15 +55,13 @@ def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int
 
 
 def _show_versions(archive: str, form: str) -> None:
-    from swsdask.archive.cleaning import list_versions
-
     if form != "text":
         records = [
             {
                 "version": each.number,
                 "committed": datetime.fromtimestamp(each.committed, UTC).isoformat(timespec="seconds"),
                 "systems": len(each.systems),
-                **{name: len(found) for name, found in vars(each.changed).items()},
+                **dict(zip(_CHANGES, _counts(each), strict=True)),
             }
             for each in list_versions(archive)
         ]
@@ -72,11 +71,18 @@ def _show_versions(archive: str, form: str) -> None:
     for heading in ("Version", "Committed (UTC)", "Systems", "Added", "Replaced", "Removed", "Settings changed"):
         table.add_column(heading, justify="left" if heading.startswith("Committed") else "right")
     for each in list_versions(archive):
-        changed = each.changed
-        counts = (each.systems, changed.added, changed.replaced, changed.removed, changed.settings)
-        committed = datetime.fromtimestamp(each.committed, UTC)
-        table.add_row(f"{each.number}", f"{committed:%Y-%m-%d %H:%M:%S}", *(f"{len(names):,}" for names in counts))
+        committed = f"{datetime.fromtimestamp(each.committed, UTC):%Y-%m-%d %H:%M:%S}"
+        counts = ("" if count is None else f"{count:,}" for count in _counts(each))
+        table.add_row(f"{each.number}", committed, f"{len(each.systems):,}", *counts)
     _print(table)
+
+
+_CHANGES = ("added", "replaced", "removed", "settings")
+
+
+def _counts(version: Version) -> list[int | None]:
+    """The numbers of `_CHANGES`; None if they are not known."""
+    return [None if version.changed is None else len(getattr(version.changed, name)) for name in _CHANGES]
 
 
 def _show_difference(archive: str, one: int, other: int) -> None:

@@ -210,10 +210,17 @@ def test_versions_that_appear_while_they_are_listed_are_no_fault(
 
 @pytest.mark.parametrize("name", ["kind_of", "read_version"])
 def test_versions_that_disappear_while_they_are_listed_are_left_out(
-    url: str, monkeypatch: pytest.MonkeyPatch, name: str
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     meanwhile(monkeypatch, cleaning, name, lambda: expire(url, keep=2))
-    assert [each.number for each in list_versions(url)] == [4, 5]
+    found = list(list_versions(url))
+    assert [each.number for each in found] == [4, 5]
+    assert found[0].changed is None, "there is nothing to compare it with"
+    assert found[1].changed is not None
+    capsys.readouterr()
+    main(["show", url, "--versions"])
+    (oldest, newest) = capsys.readouterr().out.splitlines()[2:]
+    assert (len(oldest.split()), len(newest.split())) == (4, 8)
 
 
 def replaced(url: str) -> None:
