@@ -526,6 +526,9 @@ def files_in(url: str) -> list[str]:
     try:
         files = _local_files(url) if is_local(url) else _remote_files(url)
     except NotADirectoryError:
+        if url.startswith(("http://", "https://")):
+            remedy = f"Name the files themselves, or a glob: {url.rstrip('/')}/*."
+            raise InputError(Problem(url, None, "a folder", "a web address, which has no folders", remedy)) from None
         expected = "a folder with an ECF, an RTTM and a query list"
         raise InputError(Problem(url, None, expected, "a file", f"Name its folder, {_OPTIONS}.")) from None
     except Exception as error:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import fsspec
 import fsspec.config
@@ -40,6 +43,19 @@ def test_discovery(swsdask: Call, tmp_path: Path, root: str) -> None:
         outcomes.append({name: content(f"{there}/out/{name}") for name in ("scores.parquet", "curves.parquet")})
         assert "tde/nlp" in names(f"{there}/out")
     assert outcomes[0] == outcomes[1]
+
+
+def test_a_web_address_is_no_folder(swsdask: Call, files: Files) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(files.folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        ended = swsdask("score", f"{address}/reference", files.run)
+        globbed = swsdask("score", files.reference, f"{address}/*.kwslist.xml", "--measures", "n_target")
+        server.shutdown()
+    assert ended.code == 2
+    assert "expected a folder; found a web address, which has no folders. Name the files themselves" in ended.err
+    assert globbed.code == 0, globbed.err
 
 
 def test_a_result_there_is_replaced_as_one(swsdask: Call, files: Files, root: str) -> None:
