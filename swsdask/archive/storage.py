@@ -23,7 +23,7 @@ import pyarrow as pa
 from swsdask.archive import local
 from swsdask.model.errors import ArchiveError, StoreError, SwsdaskError, without_secrets
 from swsdask.model.limits import shortage
-from swsdask.places.reading import all_below, file_system, local_path, protocols
+from swsdask.places.reading import UNKNOWN_OPTION, all_below, file_system, local_path, protocols
 from swsdask.places.writing import sync
 
 if TYPE_CHECKING:
@@ -327,7 +327,8 @@ class Storage:
             raise
         except Exception as error:
             found = f"{type(error).__name__}: {str(error).removesuffix('.')}"
-            raise ArchiveError(f"{self.url}: cannot be {done}: {found}. {self._remedy}") from error
+            remedy = UNKNOWN_OPTION if isinstance(error, TypeError) else self._remedy
+            raise ArchiveError(f"{self.url}: cannot be {done}: {found}. {remedy}") from error
 
     @property
     def _remedy(self) -> str:

@@ -298,6 +298,10 @@ def _identity(descriptor: int) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_size
 
 
+UNKNOWN_OPTION = "Check the options of the store: its library does not take one of them, or not this value."
+"""The remedy for a `TypeError` of a library."""
+
+
 def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
     """Return the error, with a remedy, for a path or URL that cannot be listed, opened or read."""
     if isinstance(error, InputError):
@@ -320,7 +324,8 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
         problem = Problem(url, None, "a storage that is installed", f"{error}", "Install what that names.")
     else:
         found = f"{type(error).__name__}: {error}".rstrip(".")
-        problem = Problem(url, None, "a readable file or folder", found, "Check the path and the access to it.")
+        remedy = UNKNOWN_OPTION if isinstance(error, TypeError) else "Check the path and the access to it."
+        problem = Problem(url, None, "a readable file or folder", found, remedy)
     return InputError(replace(problem, transient=True))
 
 

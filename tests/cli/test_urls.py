@@ -144,6 +144,16 @@ def no_options(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, 
     reading._own_options.cache_clear()
 
 
+def test_an_unknown_option_of_a_store_is_named(
+    swsdask: Call, files: Files, no_options: dict[str, dict[str, object]]
+) -> None:
+    for arguments in (("score", "s3://b/x"), ("score", files.reference, "s3://b/run.tsv"), ("show", "s3://b/x")):
+        ended = swsdask(*arguments, "--storage-option", "s3.nonsense=1")
+        assert ended.code == 2
+        assert "nonsense" in ended.err
+        assert "Check the options of the store" in ended.err
+
+
 def test_options_of_stores(swsdask: Call, no_options: dict[str, dict[str, object]]) -> None:
     given = ["endpoint_url=http://h:1", "s3.anon=true", "s3.key=123", "gs.client_kwargs.n=1"]
     assert swsdask("presets", *(word for each in given for word in ("--storage-option", each))).code == 0
