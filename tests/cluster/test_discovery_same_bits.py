@@ -16,7 +16,7 @@ from swsdask.discovery.score import FragmentSource
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.discovery import DEFAULT_READINGS, Definition, Discovered, Readings
-from swsdask.model.errors import ExecutionError
+from swsdask.model.errors import ExecutionError, InputError
 from tests.cluster import cells
 from tests.cluster.cells import Noting
 from tests.cluster.conftest import killing
@@ -84,6 +84,25 @@ def test_workers_read_systems(
     assert there.manifest["signature"] == here.manifest["signature"]
     assert executor.processes
     assert os.getpid() not in executor.processes
+
+
+@pytest.mark.parametrize("few", [0, 10**9], ids=["cut", "whole"])
+def test_a_faulty_system_is_refused_as_in_one_process(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    files = WORLD.write(tmp_path)
+    named = {"phones": files.phones, "words": files.words}
+    faulty = tmp_path / "faulty.classes"
+    faulty.write_text("Class 1\nnowhere 0.0 1.0\nnowhere 2.0 x\n\n")
+    classes = {"good": str(tmp_path / "w.classes"), "faulty": str(faulty)}
+    said = []
+    monkeypatch.setattr(discovering, "FEW_FRAGMENTS", few)
+    for executor in (SerialExecutor(), DaskExecutor(client)):
+        with pytest.raises(InputError) as caught:
+            sws.discover(classes, **named, executor=executor)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert "faulty.classes:" in said[0]
 
 
 def refuse(*_: object) -> None:
