@@ -138,8 +138,6 @@ def nightly(
     Exit codes: 0 fine, 2 bad settings, a reference, inbox or archive that cannot be read; 3 a gate failed; 4 the
     cluster failed; 5 some runs were refused.
     """
-    from swsdask.cli import traceback_if_asked, unforeseen
-    from swsdask.ending import ended_by
     from swsdask.model.errors import SwsdaskError
     from swsdask.nightly.history import BusyError
     from swsdask.nightly.overview import publish_overview
@@ -172,15 +170,8 @@ def nightly(
         except BusyError as error:
             LOG.warning(str(error), extra={"evaluation": job.name})
             continue
-        except SwsdaskError as error:
-            LOG.error(str(error), extra={"evaluation": job.name})
-            codes.add(error.exit_code)
-            continue
-        except Exception as error:
-            if isinstance(error, BrokenPipeError) or ended_by(error) is not None:
-                raise
-            traceback_if_asked()
-            message, code = unforeseen(error)  # The other evaluations go on.
+        except Exception as error:  # The other evaluations go on.
+            message, code = _reason(error)
             LOG.error(message, extra={"evaluation": job.name})
             codes.add(code)
             continue
@@ -198,14 +189,29 @@ def nightly(
     if not dry_run:
         try:
             page = publish_overview(settings)
-        except SwsdaskError as error:
-            LOG.error(str(error))
-            codes.add(error.exit_code)
+        except Exception as error:
+            message, code = _reason(error)
+            LOG.error(message)
+            codes.add(code)
         else:
             if page is not None:
                 click.echo(f"all evaluations: {page}")
     if codes:
         sys.exit(next(code for code in _WORST_FIRST if code in codes))
+
+
+def _reason(error: Exception) -> tuple[str, int]:
+    """The message and the exit code of an error. Raises it again if the command is to end at once."""
+    from swsdask.cli import traceback_if_asked, unforeseen
+    from swsdask.ending import ended_by
+    from swsdask.model.errors import SwsdaskError
+
+    if isinstance(error, BrokenPipeError) or ended_by(error) is not None:
+        raise error
+    if isinstance(error, SwsdaskError):
+        return str(error), error.exit_code
+    traceback_if_asked()
+    return unforeseen(error)
 
 
 @click.command("history")

@@ -188,7 +188,8 @@ def main() -> None:
     minutes, used = (time.monotonic() - begun) / 60, resource.getrusage(resource.RUSAGE_CHILDREN)
     work = f"{minutes:.0f} minutes, {(used.ru_utime + used.ru_stime) / 60:.0f} of CPU time, on {os.cpu_count()} cores"
     end = f"Seed {seed}, {date.today().isoformat()}; {work}."
-    RESULTS.write_text("\n".join([introduction, *table, "", end, ""]), encoding="utf-8")
+    _, heading, by_hand = RESULTS.read_text(encoding="utf-8").partition("\n## ")  # It stays.
+    RESULTS.write_text("\n".join([introduction, *table, "", end, ""]) + heading + by_hand, encoding="utf-8")
     sys.exit(failed)
 
 
