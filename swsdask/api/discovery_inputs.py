@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
@@ -21,7 +22,7 @@ from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_fil
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
 from swsdask.model.discovery import Corpus, Definition, Fragments
-from swsdask.model.errors import SettingsError, choices
+from swsdask.model.errors import InputError, SettingsError, choices
 from swsdask.model.layers import GivenSettings, Layers, Settled, explicit_settings, merge_layers
 from swsdask.places.reading import Location, Pipe, is_folder, locations, readable
 
@@ -328,8 +329,12 @@ def ingest_discovery(
     kept = open_discovery(os.fspath(archive)).kept if is_discovery(os.fspath(archive)) else None
     layers = discovery_layers(definition, n_folds, settings)
     layers = layers if kept is None else layers.over(kept)
-    rows_about = sum(file_size(url) for url in files.values()) // BYTES_PER_ROW
-    with working(layers.settings(), executor, rows_about, progress) as workers:
+    sizes: dict[str, int] = {}
+    for url in files.values():
+        with suppress(InputError):  # The task that reads it reports it, beside the problems of the others.
+            sizes[url] = file_size(url)
+    with working(layers.settings(), executor, sum(sizes.values()) // BYTES_PER_ROW, progress) as workers:
+        workers.check([url for url in sizes if not isinstance(url, Pipe)])
         return ingest_tables(
             os.fspath(archive),
             tables,

@@ -34,7 +34,6 @@ from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STR
 from swsdask.model.errors import ArchiveError, Problems, without_secrets
 from swsdask.model.layers import Layers
 from swsdask.model.units import id_fault
-from swsdask.places.reading import Pipe
 
 
 def _schema(file: pa.DataType) -> pa.Schema:
@@ -260,7 +259,7 @@ def ingest_discovery(
         )
     with leased(storage) as lease:
         change = Change(DISCOVERY, lease, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
-        executor.check([lease.place, *(url for url in class_files.values() if not isinstance(url, Pipe))])
+        executor.check([lease.place])
 
         def done(_: object) -> None:
             lease.renew()
@@ -292,7 +291,7 @@ class _Writer(NamedTuple):
 
 
 class _FromFile(NamedTuple):
-    """A class file: its content, its entry if its tables were written, and its problems."""
+    """A class file: its content (empty if it has problems), its entry if its tables were written, and its problems."""
 
     content: str
     entry: StoredSystem | None
@@ -306,9 +305,11 @@ def _written(named: tuple[str, str], into: _Writer) -> _FromFile:
     if wrong := id_fault(system):
         problems.add(url, None, "the name of a system", wrong, "Give it a plain name.")
     file = read_classes(url, problems)
+    if problems:
+        return _FromFile("", None, problems)
     content = content_of(file.classes, file.fragments)
     there = into.there.get(system)
-    if problems or there == content or not (there is None or into.replace):
+    if there is not None and (there == content or not into.replace):
         return _FromFile(content, None, problems)
     entry = StoredSystem(
         system=system,

@@ -290,7 +290,7 @@ def _ingest(
     from swsdask.model.errors import counted
     from swsdask.model.layers import KEPT_NONE
 
-    with progress() as shown:
+    with progress("files") as shown:
         written = sws.ingest_discovery(
             archive,
             given_runs(classes) or None,

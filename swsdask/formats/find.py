@@ -527,7 +527,8 @@ def files_in(url: str) -> list[str]:
         files = _local_files(url) if is_local(url) else _remote_files(url)
     except NotADirectoryError:
         if url.startswith(("http://", "https://")):
-            remedy = f"Name the files themselves, or a glob: {url.rstrip('/')}/*."
+            folder = without_secrets(before_query(url)[0].rstrip("/"))
+            remedy = f"Name the files themselves, or a glob: {folder}/*."
             raise InputError(Problem(url, None, "a folder", "a web address, which has no folders", remedy)) from None
         expected = "a folder with an ECF, an RTTM and a query list"
         raise InputError(Problem(url, None, expected, "a file", f"Name its folder, {_OPTIONS}.")) from None

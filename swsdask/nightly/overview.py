@@ -6,16 +6,17 @@ written only if these changed.
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
+from pydantic import BaseModel, ValidationError
+
 from swsdask.archive.storage import Storage
+from swsdask.model.errors import without_secrets
+from swsdask.model.measures import better, describe, written
 from swsdask.nightly.history import LATEST
-from swsdask.nightly.settings import NightlySettings
+from swsdask.nightly.settings import NightlyEvaluation, NightlySettings
 from swsdask.places.reading import join_path, local_path
 from swsdask.places.writing import replacing
 from swsdask.render.nightly import EvaluationState, overview
@@ -43,10 +44,7 @@ def publish_overview(settings: NightlySettings) -> str | None:
     """
     if settings.out is None:
         return None
-    states = [
-        EvaluationState(each.name, link(settings.out, each.out), each.out, _latest(each.out))
-        for each in settings.evaluation
-    ]
+    states = [_state(each, link(settings.out, each.out)) for each in settings.evaluation]
     content = overview(states).encode()
     if Storage(settings.out).read_all([PAGE]).get(PAGE) == content:
         return None
@@ -79,11 +77,48 @@ def _bucket(url: str) -> str:
     return f"{protocol}://{rest.split('/', 1)[0]}"
 
 
-def _latest(board: str) -> Mapping[str, Any]:
-    """`latest.json` of a board; empty if there is none, or if it cannot be understood."""
-    content = Storage(board).read_all([LATEST]).get(LATEST, b"{}")
+class _System(BaseModel):
+    values: dict[str, dict[str, float | None]]
+
+
+class _Latest(BaseModel):
+    """The entries of `latest.json` that the page shows. Boards of earlier releases do not say what leads."""
+
+    night: int
+    date: str
+    leading: str = ""
+    systems: dict[str, _System]
+    new: tuple[str, ...]
+    refused: tuple[str, ...]
+    gates: tuple[str, ...]
+
+
+def _state(job: NightlyEvaluation, way: str | None) -> EvaluationState:
+    """The state of an evaluation; without a night if it has no board, or one that cannot be understood."""
+    place = without_secrets(job.out)
+    content = Storage(job.out).read_all([LATEST]).get(LATEST, b"")
     try:
-        said = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+        latest = _Latest.model_validate_json(content)
+    except ValidationError:
+        return EvaluationState(job.name, way, place)
+    measure = latest.leading
+    values = {
+        system: number
+        for system, own in latest.systems.items()
+        if (number := own.values.get("all", {}).get(measure)) is not None
+    }
+    best = max(values, key=lambda system: better(measure) * values[system], default="")
+    return EvaluationState(
+        job.name,
+        way,
+        place,
+        night=latest.night,
+        date=latest.date,
+        best=best,
+        measure=describe(measure).heading if best else "",
+        value=written(measure, values[best]) if best else "",
+        systems=len(latest.systems),
+        scored=len(latest.new),
+        refused=len(latest.refused),
+        gates=latest.gates,
+    )

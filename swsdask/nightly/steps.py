@@ -380,7 +380,7 @@ def _ingest(
     rows = {run.system: run.rows for run in archive.runs}
     for each in news:
         of_run = {"evaluation": job.name, "system": each.system, "phase": "ingest", "rows": rows[each.system]}
-        LOG.info("ingested %s", counted(rows[each.system], "detections"), extra=of_run)
+        LOG.info("read %s", counted(rows[each.system], "detections"), extra=of_run)
 
 
 SHOWN = 5

@@ -29,7 +29,7 @@ import xxhash
 
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.limits import NO_SPACE, shortage
-from swsdask.places.reading import Location, file_system, local_path, parted, storage_fault
+from swsdask.places.reading import UNKNOWN_OPTION, Location, file_system, local_path, parted, storage_fault
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -170,7 +170,8 @@ def _explained(url: str) -> Iterator[None]:
         if (short := shortage(error, url)) is not None:
             raise short from error
         found = f"{type(error).__name__}: {error}"
-        remedy = "Check the name, the credentials and their permissions."
+        refused = "Check the name, the credentials and their permissions."
+        remedy = UNKNOWN_OPTION if isinstance(error, TypeError) else refused
         raise InputError(Problem(url, None, "a store that can be written", found, remedy)) from error
 
 

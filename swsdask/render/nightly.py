@@ -6,10 +6,9 @@ In a terminal the history is a line per system, or a table and a plot of one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
@@ -18,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.comparison import written_p
-from swsdask.model.errors import counted, one_line, visible, without_secrets
+from swsdask.model.errors import counted, one_line, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
 from swsdask.model.tables import Row
@@ -123,57 +122,30 @@ def index(page: BoardPage) -> str:
 
 @dataclass(frozen=True)
 class EvaluationState:
-    """An evaluation on the page of all: the address of its board from there, if there is one, and its `latest.json`.
+    """An evaluation on the page of all; `night` is None if it has no board yet.
 
-    `place` is where the board is. `latest` is empty if there is no board yet.
+    `link` is the relative address of its board, if there is one, and `place` where that is; `best` the system that
+    leads, if any, by its `measure`, with its `value`; `gates` are those that failed in the last night.
     """
 
     name: str
     link: str | None
     place: str
-    latest: Mapping[str, Any]
+    night: int | None = None
+    date: str = ""
+    best: str = ""
+    measure: str = ""
+    value: str = ""
+    systems: int = 0
+    scored: int = 0
+    refused: int = 0
+    gates: tuple[str, ...] = ()
 
 
 def overview(states: Sequence[EvaluationState]) -> str:
     """The page of all evaluations, in their order."""
-    rows = [_row_of(each) for each in states]
-    return (
-        environment()
-        .get_template("overview.html.j2")
-        .render(
-            rows=rows,
-            latest=max((str(row["date"]) for row in rows if row["date"]), default=""),
-            style=style(),
-        )
-    )
-
-
-def _row_of(each: EvaluationState) -> dict[str, object]:
-    said = each.latest
-    measure, systems = said.get("leading", ""), said.get("systems", {})
-    sign = better(measure) if measure else 0
-    values = {system: number for system, own in systems.items() if (number := _overall(own, measure)) is not None}
-    best = max(values, key=lambda system: sign * values[system], default="")
-    return {
-        "name": each.name,
-        "link": each.link,
-        "place": without_secrets(each.place),
-        "night": said.get("night"),
-        "date": said.get("date"),
-        "best": best,
-        "measure": describe(measure).heading if measure else "",
-        "value": written(measure, values[best]) if best else "",
-        "systems": len(systems),
-        "scored": len(said.get("new", ())),
-        "refused": len(said.get("refused", ())),
-        "gates": said.get("gates", ()),
-    }
-
-
-def _overall(system: Mapping[str, Any], measure: str) -> float | None:
-    """The number of a system over all queries, from `latest.json`, which has infinities as text."""
-    value = system["values"].get("all", {}).get(measure)
-    return None if value is None else float(value)
+    latest = max((each.date for each in states), default="")
+    return environment().get_template("overview.html.j2").render(rows=states, latest=latest, style=style())
 
 
 def page_of(night: Record) -> str | None:

@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -81,12 +82,11 @@ def history() -> History:
 
 
 def test_the_page_of_all_evaluations(tmp_path: Path) -> None:
-    numbers = {"values": {"all": {"atwv": 0.5}}}
-    latest = {"night": 400, "date": "2026-01-01", "leading": "atwv", "new": ["a"], "refused": ["x"], "gates": ["g."]}
-    latest |= {"systems": {"a-system-with-a-long-name-of-fusions": numbers}}
+    best = "a-system-with-a-long-name-of-fusions"
+    state = EvaluationState("", "0/index.html", "", 400, "2026-01-01", best, "ATWV", "0.5123", 300, 1, 1, ("g.",))
     made = overview(
-        [EvaluationState(f"an-evaluation-{number}", f"{number}/index.html", "", latest) for number in range(20)]
-        + [EvaluationState("later", None, "s3://somewhere/else/in/a/bucket", {})]
+        [replace(state, name=f"an-evaluation-{number}") for number in range(20)]
+        + [EvaluationState("later", None, "s3://somewhere/else/in/a/bucket")]
     )
     assert open_page(made, tmp_path).console == []
     script = SCRIPT.replace("table.leaderboard", "table.evaluations").replace("cells[1]", "cells[0]")

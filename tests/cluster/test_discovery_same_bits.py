@@ -109,6 +109,31 @@ def refuse(*_: object) -> None:
     raise AssertionError("the client was sent fragments")
 
 
+def test_workers_ingest(client: Any, tmp_path: Path) -> None:
+    files = WORLD.write(tmp_path)
+    classes = {name: str(tmp_path / "w.classes") for name in "ab"}
+    named = {"phones": files.phones, "words": files.words}
+    executor = Noting(client, tmp_path / "noted")
+    here, there = (
+        sws.ingest_discovery(tmp_path / place, classes, **named, executor=each)
+        for place, each in (("here", None), ("there", executor))
+    )
+    for one, other in zip(here.systems, there.systems, strict=True):
+        assert (one.system, one.content, one.fragments.hash) == (other.system, other.content, other.fragments.hash)
+    assert executor.processes
+    assert os.getpid() not in executor.processes
+    faulty = tmp_path / "faulty.classes"
+    faulty.write_text("Class 1\nnowhere 0.0 x\n\n")
+    wrong = {"c": str(faulty), "d": str(tmp_path / "none.classes"), "e": str(tmp_path / "other.classes")}
+    said = []
+    for place, each in (("here", None), ("there", executor)):
+        with pytest.raises(InputError) as caught:
+            sws.ingest_discovery(tmp_path / place, wrong, executor=each)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert [part in said[0] for part in ("faulty.classes:2", "none.classes", "other.classes")] == [True] * 3
+
+
 def inputs_of(classes: Any, archive: Path | None = None, **named: Any) -> Any:
     return discovery_inputs(classes, archive, named).systems
 

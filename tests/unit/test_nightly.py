@@ -38,7 +38,7 @@ from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import judging, steps
 from swsdask.nightly.history import HOLDS_S, BusyError, History, Holder, board_page, night_lease, publish, read_history
 from swsdask.nightly.inbox import look
-from swsdask.nightly.overview import link
+from swsdask.nightly.overview import link, publish_overview
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.places import reading
@@ -1259,6 +1259,10 @@ def test_the_page_of_all_evaluations(three_nights: Path, capsys: pytest.CaptureF
     code_of([str(place), "--dry-run"])
     assert "all evaluations" not in capsys.readouterr().out
     assert page.stat().st_mtime_ns == before
+    for damaged in (b"", b"[", b"[]", b'{"night": 1, "systems": []}', b'{"night": 1, "systems": {"a": 1}}'):
+        (three_nights / "all/two boards/latest.json").write_bytes(damaged)
+        assert publish_overview(load_nightly(place)) in (str(page), None)
+        assert page.read_text().count("none yet") == 2
 
 
 @pytest.mark.parametrize(
