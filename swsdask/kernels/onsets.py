@@ -79,6 +79,7 @@ def use_nearest(point: int, place: int, onsets: I64, before: I64, after: I64, pe
 
 
 _BLOCK = 512
+_ONE = np.uint64(1)
 
 _NEAR = several(int64[::1], int32[::1])(
     column(int32),
@@ -241,16 +242,20 @@ def _ranks_after(place: int, start: int, than_place: int, than_start: int) -> bo
 
 
 @part()
-def _ascending(scores: F64) -> tuple[F64, I64]:
-    """Return the distinct values of descending scores, ascending and then inf, and where each comes first (inf: -1)."""
+def _ascending(scores: F64, none: int) -> tuple[F64, I64]:
+    """Return the distinct values of descending scores, ascending and then inf; and the first place of a score in a slot.
+
+    A slot is a number of rungs <= a score. Where it is 0, the place is `none`.
+    """
     rungs = np.empty(len(scores) + 1, np.float64)
     first = np.empty(len(scores) + 1, np.int64)
+    first[0] = none
     n = 0
     for place in range(len(scores) - 1, -1, -1):
         if n == 0 or scores[place] != rungs[n - 1]:
             n += 1
-        rungs[n - 1], first[n - 1] = scores[place], place
-    rungs[n], first[n] = np.inf, -1
+        rungs[n - 1], first[n] = scores[place], place
+    rungs[n] = np.inf
     return rungs[: n + 1], first[: n + 1]
 
 
@@ -270,12 +275,14 @@ def count_before(
 ) -> None:
     """Count every point in the row of `counts` of the first chosen point of its query that ranks after it.
 
-    `counts` is int64 [n, n_groups]. `query`, `group`, `score`, `document` and `start` are columns of points; `group` is
+    `counts` is int64 [n + 1, n_groups]; its last row counts points that rank after all chosen points of their query,
+    if there are any. `query`, `group`, `score`, `document` and `start` are columns of points; `group` is
     that of the `document` (-1: none). `places` is the place of each document in the order of documents; its last entry,
     for no document, is -1. The chosen points of query q, in rank order, are the rows offsets[q] .. offsets[q + 1] of
     the columns `of_score`, `of_place` and `of_start`.
     """
     slots = np.empty(_BLOCK, np.int32)
+    none = len(counts) - 1
     row = 0
     while row < len(query):
         q, at = query[row], row
@@ -284,19 +291,17 @@ def count_before(
         begin, end = offsets[q], offsets[q + 1]
         if begin == end:
             continue
-        scores, first = _ascending(of_score[begin:end])
+        scores, first = _ascending(of_score[begin:end], none - begin)
         rungs = cut_rungs(scores)
         while at < row:
             block = score[at : min(at + _BLOCK, row)]
             find_slots(block, rungs, slots)
             for number in range(len(block)):
-                slot = slots[number]
-                if slot == 0:
-                    continue
-                chosen = begin + first[slot - 1]
+                slot = np.uint64(slots[number])
+                chosen = begin + first[slot]
                 # Chosen points of the same score rank before or after the point by document and start.
-                if block[number] == scores[slot - 1]:
-                    stop = begin + first[slot - 2] if slot > 1 else end
+                if block[number] == scores[slot - np.uint64(slot > 0)]:
+                    stop = begin + first[slot - _ONE] if slot > _ONE else end
                     p, t = places[document[at + number]], start[at + number]
                     while chosen < stop:
                         middle = (chosen + stop) >> 1
@@ -304,9 +309,8 @@ def count_before(
                             stop = middle
                         else:
                             chosen = middle + 1
-                    if chosen == end:
-                        continue
-                counts[chosen, group[at + number]] += 1
+                    chosen = none if chosen == end else chosen
+                counts[np.uint64(chosen), np.uint64(group[at + number])] += 1
             at += len(block)
 
 

@@ -84,6 +84,11 @@ class Stretches:
     score: F64
 
 
+def ends_of(scores: F64) -> F64:
+    """The lowest and the highest of some scores, float64 [2]; empty if there are none."""
+    return np.array([scores.min(), scores.max()] if len(scores) else [], np.float64)
+
+
 def trial_groups(trials: Trials, rows: I64) -> I16:
     """The groups of some trials; without the column all trials are of group 0."""
     return np.zeros(len(rows), np.int16) if trials.group is None else trials.group[rows]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from swsdask.kernels.entropy import add_costs, softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
-from swsdask.statistics.counts import stretches
+from swsdask.statistics.counts import ends_of, stretches
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, Statistic
 
@@ -174,8 +174,7 @@ def _stratum(query: I32, group: I16, sums: ExactSums) -> I32:
 
 def _added(sums: ExactSums, scores: _Scores, side: int, prior_log_odds: float, times: int = 1) -> ExactSums:
     """The sums with the costs of some scores added, or subtracted with `times` -1."""
-    ends = np.array([scores.score.min(), scores.score.max()] if len(scores.score) else [])
-    first, n_digits = room(softplus(side * (ends + prior_log_odds)))
+    first, n_digits = room(softplus(side * (ends_of(scores.score) + prior_log_odds)))
     parts = [(first, first + n_digits)] if n_digits else []
     parts += [(sums.first, sums.end)] if sums.end > sums.first else []
     begin, end = min((part[0] for part in parts), default=0), max((part[1] for part in parts), default=0)

@@ -228,10 +228,8 @@ class AtBayes:
         """The trials of one cell."""
         counts = np.zeros(reference.targets.shape, np.int64)
         parts = stretches(trials)
-        if len(parts.query):
-            accepted = (parts.score >= -reference.prior_log_odds).view(np.int8)
-            each = np.add.reduceat(accepted, parts.bounds[:-1], dtype=np.int64)
-            np.add.at(counts, (parts.query, parts.group), each)
+        accepted = np.flatnonzero(parts.score >= -reference.prior_log_odds)
+        np.add.at(counts, (parts.query, parts.group), np.diff(np.searchsorted(accepted, parts.bounds)))
         return cls(counts)
 
     def merge(self, other: Self) -> Self:

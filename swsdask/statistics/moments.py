@@ -28,7 +28,7 @@ from swsdask.kernels.ladder import count_slots
 from swsdask.kernels.moments import FARTHEST, SUMS, add_powers, merge_sums, nodes, reach
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
-from swsdask.statistics.counts import Counts, class_layers, layers_of, strata_of, stretches, trial_groups
+from swsdask.statistics.counts import Counts, class_layers, ends_of, layers_of, strata_of, stretches, trial_groups
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, Statistic
 
@@ -77,7 +77,7 @@ class Bins:
         there[scores.layer] = True
         there[-1] = False
         here = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
-        n_side = reach(scores.score, zoom.centre, zoom.unit)
+        n_side = reach(ends_of(scores.score), zoom.centre, zoom.unit)
         line = np.zeros(2 * n_side * np.count_nonzero(there), np.int32)
         sums = np.empty((min(len(line), len(scores.score)), SUMS), np.int64)
         n_lines = 0

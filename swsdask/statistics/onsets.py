@@ -139,7 +139,7 @@ class PointsBefore(OfDetections):
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Onsets) -> Self:
         """The points of one cell."""
-        counts = np.zeros((len(prepared), reference.n_groups), np.int64)
+        counts = np.zeros((len(prepared) + 1, reference.n_groups), np.int64)
         document, start = _points(trials)
         count_before(
             trials.query,
@@ -154,7 +154,7 @@ class PointsBefore(OfDetections):
             prepared.start,
             counts,
         )
-        return cls(counts)
+        return cls(counts[:-1])
 
     def merge(self, other: Self) -> Self:
         """The points of both parts together."""
