@@ -24,8 +24,9 @@ from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
-from swsdask.formats.find import Format, find_reference
+from swsdask.formats.find import find_reference
 from swsdask.formats.in_memory import Judged, Table, check_files
+from swsdask.formats.recognise import Format
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems, SettingsError, check_choice

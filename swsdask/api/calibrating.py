@@ -25,8 +25,9 @@ from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
 from swsdask.execution.open import working
-from swsdask.formats.find import RUNS, TYPED, AnyFormat, Format, expect, find_runs
+from swsdask.formats.find import find_runs
 from swsdask.formats.in_memory import check_files
+from swsdask.formats.recognise import RUNS, TYPED, AnyFormat, Format, expect
 from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.formats.runs.read import RunFile, read_run
 from swsdask.formats.runs.write import (

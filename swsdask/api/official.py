@@ -227,7 +227,7 @@ def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
     """Return the search time of each query that a list of detections reports, from the archive or the file."""
-    from swsdask.formats.find import Format, sniff
+    from swsdask.formats.recognise import Format, sniff
     from swsdask.formats.runs.xml import search_times
 
     held = next((run.attributes for run in archive.runs if run.system == system), None)
@@ -242,7 +242,7 @@ def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[s
 
 def _decision_scores(result: Result, archive: Archive) -> dict[str, tuple[float, float]]:
     """Return, for each system with lists of detections in files, the highest score with NO and the lowest with YES."""
-    from swsdask.formats.find import Format, sniff
+    from swsdask.formats.recognise import Format, sniff
     from swsdask.formats.runs.xml import decision_scores
 
     held = {run.system for run in archive.runs}

@@ -16,8 +16,9 @@ from swsdask.archive.occurrences import find_detections, find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables, read_judged
 from swsdask.formats.files import noted
-from swsdask.formats.find import ReferenceFiles, expect
+from swsdask.formats.find import ReferenceFiles
 from swsdask.formats.in_memory import Table
+from swsdask.formats.recognise import expect
 from swsdask.formats.reference.nist_xml import described, read_ecf, read_queries, spoken_encoding, texts_of
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.table import read_documents, read_occurrences

@@ -17,23 +17,17 @@ from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import (
-    RUNS,
-    TABLES,
-    AnyFormat,
-    Format,
     ReferenceFiles,
     files_in,
     find_reference,
     find_resources,
     is_glob,
-    kind_by_content,
     matching,
     reference_candidates,
     runs_in,
-    sniff,
-    table_kind,
     tables_in,
 )
+from swsdask.formats.recognise import RUNS, TABLES, AnyFormat, Format, kind_by_content, sniff, table_kind
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.table import (

@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
-from swsdask.formats.find import AnyFormat, Format
+from swsdask.formats.recognise import AnyFormat, Format
 from swsdask.formats.values import SECONDS, FormatError, exact_ticks, shown
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems

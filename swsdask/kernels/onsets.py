@@ -243,9 +243,10 @@ def _ranks_after(place: int, start: int, than_place: int, than_start: int) -> bo
 
 @part()
 def _ascending(scores: F64, none: int) -> tuple[F64, I64]:
-    """Return the distinct values of descending scores, ascending and then inf; and the first place of a score in a slot.
+    """Return the distinct values of descending scores, ascending and then inf: rungs; and the place for each slot.
 
-    A slot is a number of rungs <= a score. Where it is 0, the place is `none`.
+    A slot is the number of rungs <= a score. Its place is that of the first of the scores equal to its highest rung;
+    `none` for slot 0, which has no rung.
     """
     rungs = np.empty(len(scores) + 1, np.float64)
     first = np.empty(len(scores) + 1, np.int64)

@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 import swsdask as sws
 from swsdask.execution.open import read_cluster
-from swsdask.formats.find import Format, sniff
+from swsdask.formats.recognise import Format, sniff
 from swsdask.formats.runs.lines import LINE_FORMATS
 from swsdask.model.errors import Problem, SwsdaskError
 from swsdask.model.layers import build_settings, conf_directory, settings_of

@@ -7,7 +7,8 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.validate import CheckedFile, Report, validate
-from swsdask.formats.find import Format, ReferenceFiles
+from swsdask.formats.find import ReferenceFiles
+from swsdask.formats.recognise import Format
 from swsdask.formats.runs.lines import CTM
 
 ECF = """<ecf>

@@ -21,7 +21,8 @@ import pytest
 from swsdask.archive.storage import Storage
 from swsdask.formats import files
 from swsdask.formats.files import open_bytes
-from swsdask.formats.find import find_runs, sniff
+from swsdask.formats.find import find_runs
+from swsdask.formats.recognise import sniff
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.values import system_of_file
 from swsdask.model import errors

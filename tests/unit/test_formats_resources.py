@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from swsdask.archive.validate import validate
-from swsdask.formats.find import Format, find_resources, find_runs, resources_of_runs, sniff
+from swsdask.formats.find import find_resources, find_runs, resources_of_runs
+from swsdask.formats.recognise import Format, sniff
 from swsdask.formats.runs.resources import MAX_BYTES, read_resources
 from swsdask.model.errors import InputError, Problems
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.formats.find import RUNS, Format, expect, sniff
+from swsdask.formats.recognise import RUNS, Format, expect, sniff
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.runs.lines import CTM, KALDI, LINE_FORMATS, TREC
 from swsdask.formats.runs.read import RunFile

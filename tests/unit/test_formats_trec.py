@@ -10,7 +10,7 @@ import pytest
 import pytrec_eval
 
 import swsdask as sws
-from swsdask.formats.find import Format
+from swsdask.formats.recognise import Format
 from swsdask.formats.reference.table import read_judgments
 from swsdask.formats.runs import lines
 from swsdask.formats.runs.read import read_run

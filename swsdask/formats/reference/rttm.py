@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
-from swsdask.formats.find import RTTM_TYPE, Format, expect
+from swsdask.formats.recognise import RTTM_TYPE, Format, expect
 from swsdask.formats.runs.lines import CTM
 from swsdask.formats.values import (
     CHANNELS,

@@ -36,8 +36,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdask.formats.files import noted, opened_once, read_lines
-from swsdask.formats.find import TABLES, TYPED, AnyFormat, Format, expect
 from swsdask.formats.in_memory import Table, as_arrow, is_table
+from swsdask.formats.recognise import TABLES, TYPED, AnyFormat, Format, expect
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once, read_lines, whole_lines
-from swsdask.formats.find import RUNS, AnyFormat, Format, expect, sniff
+from swsdask.formats.recognise import RUNS, AnyFormat, Format, expect, sniff
 from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.lines import TREC, LineFormat

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from swsdask.formats.files import read_lines, writing
-from swsdask.formats.find import RUNS, Format, expect
+from swsdask.formats.recognise import RUNS, Format, expect
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.encoding import ENCODING_ATTRIBUTES, Encoding
 from swsdask.formats.runs.read import read_run
