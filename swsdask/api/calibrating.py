@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from swsdask.api.calibration_maps import MEASURES, AffineMap, Calibration, CalibrationMethod, StepMap, fit
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
-from swsdask.api.runs import given_runs, rows_to_score, with_runs
+from swsdask.api.runs import rows_to_score, runs_for, with_runs
 from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
@@ -309,8 +309,7 @@ def calibrate(
     array([-1.455,  3.868])
     """
     evaluation = as_evaluation(evaluation)
-    encoding = read_encoding(frame_shift, negate_scores, segments)
-    runs = given_runs(run, evaluation.systems, judged=evaluation.judged, encoding=encoding)
+    runs = runs_for(evaluation, run, frame_shift, negate_scores, segments)
     settings = evaluation.settings
     if method not in MEASURES:
         raise SettingsError(f"method {method!r} is unknown. Known: {', '.join(MEASURES)}.")
@@ -319,16 +318,7 @@ def calibrate(
         rows = rows_to_score(evaluation.archive, runs)
         after = stack.enter_context(ExitStack())
         workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(
-            with_runs(
-                evaluation.archive,
-                evaluation.settings.evaluation,
-                runs,
-                workers,
-                after=after,
-                judged=evaluation.judged,
-            )
-        )
+        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, after=after))
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])

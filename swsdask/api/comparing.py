@@ -9,11 +9,10 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal, get_args
 
 from swsdask.api.opening import Evaluation, as_evaluation
-from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score
+from swsdask.api.runs import GivenRuns, Runs, rows_to_score, runs_for
 from swsdask.api.scoring import score_observed
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
-from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures.names import as_names, requested_names
 from swsdask.model.comparison import Adjustment, Comparison, Drawn, Errors, Interval, Resampling
 from swsdask.model.errors import SettingsError, check_choice
@@ -200,8 +199,7 @@ def compare(
         chosen, rows = Settings(), 0
     else:
         evaluation = as_evaluation(source)
-        encoding = read_encoding(frame_shift, negate_scores, segments)
-        given = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
+        given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
         chosen, rows = evaluation.settings, rows_to_score(evaluation.archive, given)
     with working(chosen, executor, rows, progress) as workers:
         n_documents: dict[str, int] = {}
@@ -464,8 +462,7 @@ def errors(
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
     observer = WorstQueries(queries, false_alarms)
     evaluation = as_evaluation(evaluation)
-    encoding = read_encoding(frame_shift, negate_scores, segments)
-    given = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
+    given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
     result, observed = score_observed(
         evaluation, ["n_target"], given, by, executor=executor, progress=progress, observer=observer
     )

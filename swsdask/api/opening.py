@@ -44,6 +44,8 @@ class Evaluation:
         The settings that differ from those that the archive keeps.
     notes : tuple of str
         Notes on the settings, to be shown with results.
+    judged : bool
+        Whether the reference consists of judgments of documents. Tables of runs then need no times.
 
     Examples
     --------
@@ -59,14 +61,9 @@ class Evaluation:
     archive: Archive
     settings: Settings
     files: ReferenceFiles | None = field(default=None, repr=False)
-    """The files of the reference; None for an archive and for judgments."""
     overridden: tuple[Override, ...] = field(default=(), repr=False)
-    """The settings that differ from those that the archive keeps."""
     notes: tuple[str, ...] = field(default=(), repr=False)
-    """Notes on the settings for the reader."""
-
     judged: bool = field(default=False, repr=False)
-    """Whether the reference consists of judgments of documents. Tables of runs then need no times."""
 
     @classmethod
     def of(cls, archive: Archive, settled: Settled, files: ReferenceFiles | None = None) -> Self:

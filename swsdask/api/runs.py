@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from glob import glob
 from numbers import Number
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import KnownSources
@@ -24,13 +24,15 @@ from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor
 from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
-from swsdask.formats.runs.encoding import Encoding
+from swsdask.formats.runs.encoding import Encoding, read_encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import SettingsError, choices, cut
 from swsdask.model.schemas import RunSource
-from swsdask.model.settings import EvaluationSettings
 from swsdask.places.reading import Location, is_local, readable
 from swsdask.places.writing import temporary_folder
+
+if TYPE_CHECKING:
+    from swsdask.api.opening import Evaluation
 
 Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Judged] | None
 """Files, directories, globs, URLs or tables in memory; a mapping from system to one of these, or to scores by query and
@@ -146,31 +148,41 @@ def rows_to_score(archive: Archive, runs: GivenRuns) -> int:
     return runs.rows_about + sum(run.rows for run in archive.runs if run.system in named)
 
 
+def runs_for(
+    evaluation: Evaluation,
+    runs: Runs,
+    frame_shift: float | None = None,
+    negate_scores: bool = False,
+    segments: Location | None = None,
+) -> GivenRuns:
+    """Normalise the runs to be scored in an evaluation, see `given_runs`; the encoding is that of all tables."""
+    encoding = read_encoding(frame_shift, negate_scores, segments)
+    return given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
+
+
 @contextmanager
 def with_runs(
-    archive: Archive,
-    settings: EvaluationSettings,
+    evaluation: Evaluation,
     runs: GivenRuns,
     executor: Executor,
     buckets: int | None = None,
     after: ExitStack | None = None,
-    *,
-    judged: bool = False,
 ) -> Iterator[tuple[Archive, list[str]]]:
     """Provide the archive that holds the runs of an evaluation, and the requested systems.
 
-    A collection of `judged` documents also has the documents of runs in files; those that were not judged are not
+    A collection of judged documents also has the documents of runs in files; those that were not judged are not
     relevant. Runs in files are read into memory if the executor shares it, otherwise into a temporary archive. It is
     removed when the context `after` ends (default: this one). `after` should end later than the executor: after an
     interruption, workers may still write for a while.
     """
+    archive, settings = evaluation.archive, evaluation.settings.evaluation
     if runs.systems:
         yield archive, list(runs.systems)
         return
     if not runs.sources:
         raise SettingsError("No RUN to score: give tables, files, folders or globs, or an archive that holds runs.")
     tables = ReferenceTables.of(archive)
-    if judged:
+    if evaluation.judged:
         tables = with_documents_of(tables, runs.sources, executor)
     with ExitStack() as own:
         if executor.shares_memory and buckets is None:

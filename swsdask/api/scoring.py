@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
-from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, with_runs
+from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, runs_for, with_runs
 from swsdask.archive.conditions import OF_RUNS
 from swsdask.archive.kept import CacheCounts, KeptStatistics, kept_statistics
 from swsdask.archive.memory import RunsInMemory
@@ -22,7 +22,6 @@ from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
 from swsdask.execution.open import MANY, engine_of, for_systems, working
 from swsdask.formats.reference.nist_xml import texts_of
-from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
@@ -138,8 +137,7 @@ def score(
     ['all', 'oov=false', 'oov=true']
     """
     evaluation = as_evaluation(evaluation)
-    encoding = read_encoding(frame_shift, negate_scores, segments)
-    given = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
+    given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
     return score_observed(evaluation, measures, given, by, executor, alignment, buckets, progress, cache=cache)[0]
 
 
@@ -164,17 +162,7 @@ def score_observed(
         after = stack.enter_context(ExitStack())
         distant = evaluation.archive.is_distant
         workers = stack.enter_context(working(settings, executor, rows, progress, distant=distant))
-        archive, systems = stack.enter_context(
-            with_runs(
-                evaluation.archive,
-                evaluation.settings.evaluation,
-                runs,
-                workers,
-                buckets,
-                after,
-                judged=evaluation.judged,
-            )
-        )
+        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets, after))
         held = runs_of(archive, systems)
         weighed = any(family not in RANKED for family in families)
         notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
@@ -299,12 +287,8 @@ def plan(
     """
     evaluation = as_evaluation(evaluation)
     names, families, settings = requested(measures, evaluation.settings)
-    encoding = read_encoding(frame_shift, negate_scores, segments)
-    given, by = given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding), as_names(by) or []
-    held_by = with_runs(
-        evaluation.archive, evaluation.settings.evaluation, given, SerialExecutor(), judged=evaluation.judged
-    )
-    with held_by as (archive, systems):
+    given, by = runs_for(evaluation, runs, frame_shift, negate_scores, segments), as_names(by) or []
+    with with_runs(evaluation, given, SerialExecutor()) as (archive, systems):
         held = runs_of(archive, systems)
         notes = (
             *check_reference(archive.words, archive.segments, settings.evaluation),

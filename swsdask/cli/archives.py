@@ -16,10 +16,10 @@ from swsdask.cli.options import (
     encoding_options,
     engine_options,
     format_option,
-    given_runs,
     measures_option,
     reference_and_runs,
     reference_options,
+    runs_of_arguments,
     settings_options,
 )
 from swsdask.render.console import standard_console
@@ -83,7 +83,7 @@ def ingest(
             archive,
             directory,
             **reference.files(),
-            runs=given_runs([*others, *runs]) or None,
+            runs=runs_of_arguments([*others, *runs]) or None,
             **chosen.arguments(engine),
             **encoded.arguments(),
             replace_runs=replace,

@@ -107,7 +107,7 @@ TEXTS = ("key", "secret", "token", "account_key", "account_name", "sas_token", "
 """Storage options that are always text, even if they look like numbers."""
 
 
-def given_runs(given: Sequence[str], held: Sequence[str] = ()) -> list[str] | dict[str, str]:
+def runs_of_arguments(given: Sequence[str], held: Sequence[str] = ()) -> list[str] | dict[str, str]:
     """RUNs as they are given or, if they have the form NAME=FILE, a mapping from name to file.
 
     An existing file is not read as NAME=FILE, nor is a system of an archive (`held`). Pipes are read. Raises
@@ -261,7 +261,7 @@ class SettingsOptions:
 
     def arguments(self, engine: EngineOptions | None = None) -> Arguments:
         """The arguments of `open`, `ingest` and `validate`."""
-        explicit = explicit_settings(self.settings_file, self.assignments, engine)
+        explicit = settings_of_options(self.settings_file, self.assignments, engine)
         return {"preset": self.preset, "compat": self.compat, "settings": explicit}
 
 
@@ -442,15 +442,9 @@ def split_names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def measure_name(given: str) -> str:
-    """The canonical name of a measure: names of other tools as they are, such as P@5; our names in any case."""
-    from swsdask.measures.names import from_elsewhere
-
-    name = from_elsewhere(given)
-    return name.lower() if name == given else name
-
-
 def _measures(given: str) -> list[str]:
+    from swsdask.measures.names import measure_name
+
     return [measure_name(name) for name in split_names(given)]
 
 
@@ -471,10 +465,10 @@ def open_evaluation(
     import swsdask as sws
 
     evaluation = sws.open(where, **reference.files(), **chosen.arguments(engine), verify=verify)
-    return evaluation, given_runs(runs, evaluation.systems)
+    return evaluation, runs_of_arguments(runs, evaluation.systems)
 
 
-def explicit_settings(
+def settings_of_options(
     settings_file: str | None,
     assignments: Sequence[str] = (),
     engine: EngineOptions | None = None,

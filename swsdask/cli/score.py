@@ -15,9 +15,7 @@ from swsdask.cli.options import (
     discovery_settings_options,
     encoding_options,
     engine_options,
-    explicit_settings,
     format_option,
-    given_runs,
     measures_option,
     open_evaluation,
     out_option,
@@ -26,6 +24,8 @@ from swsdask.cli.options import (
     reference_and_runs,
     reference_options,
     result_format_option,
+    runs_of_arguments,
+    settings_of_options,
     settings_options,
     verify_option,
 )
@@ -247,15 +247,15 @@ def discover(
         if archive is not None or measures is not None or out is not None or dry_run:
             without = "--archive, --measures, --out and --dry-run"
             raise click.UsageError(f"--ingest scores nothing: leave {without} out.")
-        settings = explicit_settings(settings_file, assignments, table_name=TABLE)
+        settings = settings_of_options(settings_file, assignments, table_name=TABLE)
         given = {**corpus.arguments(), "n_folds": n_folds, "settings": settings}
         _ingest(ingest, classes, given, replace, change_settings)
         return
     if archive is None and not (classes and corpus.phones and corpus.words):
         raise click.UsageError("Give CLASSES, --phones and --words, or --archive ARCHIVE.")
     given = {**corpus.arguments(), "archive": archive, "n_folds": n_folds, "measures": measures}
-    systems = list(classes) or None if archive is not None else given_runs(classes)
-    settings = explicit_settings(settings_file, assignments, engine, TABLE)
+    systems = list(classes) or None if archive is not None else runs_of_arguments(classes)
+    settings = settings_of_options(settings_file, assignments, engine, TABLE)
     with progress("cells") as shown:
         if dry_run:
             click.echo(sws.plan_discovery(systems, **given, settings=settings))
@@ -293,7 +293,7 @@ def _ingest(
     with progress("files") as shown:
         written = sws.ingest_discovery(
             archive,
-            given_runs(classes) or None,
+            runs_of_arguments(classes) or None,
             **given,
             replace_systems=replace,
             change_settings=change_settings,

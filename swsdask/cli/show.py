@@ -13,7 +13,7 @@ from rich.table import Table
 from swsdask.archive.cleaning import Version, list_versions
 from swsdask.archive.discovery import open_discovery
 from swsdask.archive.protocols import Run
-from swsdask.cli.options import measure_name, records_format_option
+from swsdask.cli.options import records_format_option
 from swsdask.model.errors import counted, listed
 from swsdask.model.layers import KEPT_NONE
 from swsdask.model.tables import records_as
@@ -235,6 +235,7 @@ def _hours(table: pa.Table) -> str:
 def measures(name: str | None) -> None:
     """List the measures, or print the definition of one: formula, source, and how official tools differ."""
     from swsdask.api.catalogue import define_measure, describe_measure, families
+    from swsdask.measures.names import measure_name
 
     if name is None:
         for number, family in enumerate(families()):

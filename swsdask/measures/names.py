@@ -189,9 +189,15 @@ def written_name(name: str) -> str:
     return at_level(f"{family}{_number(ours, point, family, POINTS[family])!r}", level)
 
 
+def measure_name(given: str) -> str:
+    """The canonical name of a measure: names of other tools as they are, such as P@5; our names in any case."""
+    name = from_elsewhere(given)
+    return name.lower() if name == given else name
+
+
 def name_in_gate(name: str) -> str:
     """The name beside its numbers of a measure in a gate, where our names may have capitals: `atwv` of `ATWV`."""
-    return written_name(name.lower() if from_elsewhere(name) == name else name)
+    return written_name(measure_name(name))
 
 
 def with_points(

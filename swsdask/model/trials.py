@@ -149,17 +149,18 @@ class Judgments:
 class Reference:
     """The reference: what was spoken and what a trial is, the same for every system, broadcast once per worker.
 
-    Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is int16
-    [n_documents + 1], its last entry for unknown documents. `group_of_occurrence`, if conditions divide occurrences,
-    is the group of the trial mapped to each occurrence. `targets` is int64 [n_queries, n_groups]: target trials.
-    `class_of` is int32 [n_queries, n_groups]: strata that no condition distinguishes share a class; -1 if no condition
-    counts the stratum. `thresholds` are scores at which error rates are requested, beside the scores of hits.
-    `prior_log_odds` is logit(P_tar) of the evaluation's operating point, one for all conditions. `replay` is the time
-    axis of GAP. The last `n_without_excerpts` of the documents are not in the ECF. `n_unevaluated` occurrences were
-    found but do not count. `segment` is the number of each occurrence's segment, None if mid-points decide it.
-    `ranking` is how rankings treat equal scores. `file_order` is whether the order in the files of a run counts,
-    `every_score` whether scores are looked up in the list of all (`statistics.ladder.AllScores`). `impute` is the score
-    of trials that a run leaves out, None: its lowest. `judgments` are those of document trials, if there are any.
+    Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is
+    int16 [n_documents + 1], its last entry for unknown documents. `group_of_occurrence`, if conditions divide
+    occurrences, is the group of the trial mapped to each occurrence. `targets` is int64 [n_queries, n_groups]:
+    target trials. `class_of` is int32 [n_queries, n_groups]: strata that the same conditions count, each with the
+    same N_nt, share a class; -1 if no condition counts the stratum. `thresholds` are scores at which error rates
+    are requested, beside the scores of hits. `prior_log_odds` is logit(P_tar) of the evaluation's operating point,
+    one for all conditions. `replay` is the time axis of GAP. The last `n_without_excerpts` of the documents are not
+    in the ECF. `n_unevaluated` occurrences were found but do not count. `segment` is the number of each
+    occurrence's segment, None if mid-points decide it. `ranking` is how rankings treat equal scores. `file_order`
+    is whether the order in the files of a run counts, `every_score` whether scores are looked up in the list of all
+    (`statistics.ladder.AllScores`). `impute` is the score of trials that a run leaves out, None: its lowest.
+    `judgments` are those of document trials, if there are any.
     """
 
     rule: AlignmentRule

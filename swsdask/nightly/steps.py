@@ -395,13 +395,8 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
     found = []
     for arrived in news:
         try:
-            with with_runs(
-                reference.archive,
-                reference.settings.evaluation,
-                given_runs({arrived.system: arrived.url}, judged=reference.judged),
-                SerialExecutor(),
-                judged=reference.judged,
-            ):
+            runs = given_runs({arrived.system: arrived.url}, judged=reference.judged)
+            with with_runs(reference, runs, SerialExecutor()):
                 pass
         except InputError as error:
             problems = tuple(str(problem) for problem in error.problems[:SHOWN])

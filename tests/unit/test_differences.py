@@ -9,7 +9,7 @@ import click
 import pytest
 
 from swsdask.cli import cli
-from swsdask.cli.options import explicit_settings
+from swsdask.cli.options import settings_of_options
 from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.layers import build_settings, load_preset
 
@@ -35,7 +35,7 @@ def test_its_settings_exist(command: str) -> None:
         DiscoverySettings(**dict(assignment.split("=") for assignment in assignments))
         return
     preset = option(command, "preset")
-    explicit = explicit_settings(None, assignments)
+    explicit = settings_of_options(None, assignments)
     settings = build_settings(load_preset(preset) if preset else None, option(command, "compat"), explicit)
     assert settings.evaluation.compat == option(command, "compat") or "--compat" not in command
 

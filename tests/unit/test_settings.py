@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.cli.options import EngineOptions, explicit_settings
+from swsdask.cli.options import EngineOptions, settings_of_options
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import build_settings, load_preset, matching_presets, preset_names, settings_of
 from swsdask.model.settings import EvaluationSettings, OperatingPoint
@@ -179,14 +179,14 @@ def test_assignments_to_a_value_in_place_of_a_table(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text("evaluation = 3\nengine = 4\n")
     with pytest.raises(SettingsError, match="evaluation holds a value, not further keys"):
-        explicit_settings(str(file), ["tolerance_s=1"])
+        settings_of_options(str(file), ["tolerance_s=1"])
     with pytest.raises(SettingsError, match="setting engine: Input should be a table of keys; found 4"):
-        explicit_settings(str(file), engine=EngineOptions(workers=2))
+        settings_of_options(str(file), engine=EngineOptions(workers=2))
 
 
 def test_an_assignment_has_one_value() -> None:
     with pytest.raises(SettingsError, match="tolerance_s"):
-        build_settings(None, None, explicit_settings(None, ["tolerance_s=1\nmore=2"]))
+        build_settings(None, None, settings_of_options(None, ["tolerance_s=1\nmore=2"]))
 
 
 def test_of_many_faults_some_are_named() -> None:
