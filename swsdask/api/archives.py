@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
-from swsdask.api.discovery_inputs import corpus_files
+from swsdask.api.discovery_inputs import corpus_files, corpus_places
 from swsdask.api.opening import check_place, given_tables, judged_files, reference_files, settings_layers
 from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
@@ -31,7 +31,7 @@ from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems, SettingsError, check_choice
 from swsdask.model.layers import GivenSettings, build_settings
-from swsdask.places.reading import Location, locations, readable
+from swsdask.places.reading import Location, locations
 
 
 def ingest(
@@ -376,8 +376,7 @@ def validate(
     """
     check_files(paths)
     check_choice("definition", definition, get_args(Definition))
-    given = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
-    named = {role: readable(place) for role, place in given.items() if place is not None}
+    named = corpus_places(phones, words, split, folds, within, speakers)
     corpus = corpus_files(named) if named else None
     of_folder = find_reference(os.fspath(reference)) if reference else None
     resolved = settings_layers(preset, compat, settings).settings()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
-from swsdask.api.discovery_inputs import Classes, UnreadSystem, discovery_inputs, discovery_layers
+from swsdask.api.discovery_inputs import Classes, UnreadSystem, corpus_places, discovery_inputs, discovery_layers
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
 from swsdask.archive.stored_tables import NO_HASHES
 from swsdask.discovery.corpus import build_corpus
@@ -124,8 +124,8 @@ def discover(
     began = time.time()
     progress = or_unseen(progress)
     requested = requested_names(measures)
-    corpus_files = _corpus_files(phones, words, split, folds, within, speakers)
-    inputs = discovery_inputs(classes, archive, corpus_files, verify=verify)
+    named = corpus_places(phones, words, split, folds, within, speakers)
+    inputs = discovery_inputs(classes, archive, named, verify=verify)
     settled = inputs.settled(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, families = select(requested, definition)
@@ -246,7 +246,7 @@ def plan_discovery(
     >>> print(plan.splitlines()[1])
     1 file, 1,999 phones, 624 words
     """
-    inputs = discovery_inputs(classes, archive, _corpus_files(phones, words, split, folds, within, speakers))
+    inputs = discovery_inputs(classes, archive, corpus_places(phones, words, split, folds, within, speakers))
     settled = inputs.settled(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, _ = select(as_names(measures), definition)
@@ -277,7 +277,3 @@ def _corpus(tables: CorpusTables, settings: DiscoverySettings) -> Corpus:
     return build_corpus(
         tables, settings.definition, readings=settings.readings, fold_by=settings.fold_by, n_folds=settings.n_folds
     )
-
-
-def _corpus_files(*places: Location | None) -> dict[str, Location | None]:
-    return dict(zip(("phones", "words", "split", "folds", "within", "speakers"), places, strict=True))

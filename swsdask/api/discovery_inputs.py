@@ -170,21 +170,20 @@ def _stored_fragments(storage: Storage, stored: StoredSystem, verify: bool, corp
 
 
 def discovery_inputs(
-    classes: Classes, archive: Location | None, corpus: Mapping[str, Location | None], *, verify: bool = True
+    classes: Classes, archive: Location | None, corpus: Mapping[str, str], *, verify: bool = True
 ) -> DiscoveryInputs:
     """The inputs from an archive and names of its systems, or from class files and the files of a corpus.
 
-    `corpus` has the roles of `CorpusFiles`. Raises `SettingsError` if both are given, or neither.
+    `corpus` are the `corpus_places`. Raises `SettingsError` if both are given, or neither.
     """
-    named = {role: readable(place) for role, place in corpus.items() if place is not None}
     if archive is not None:
-        if named:
-            raise SettingsError(f"An archive has its corpus: leave {', '.join(named)} out.")
+        if corpus:
+            raise SettingsError(f"An archive has its corpus: leave {', '.join(corpus)} out.")
         return _from_archive(open_discovery(os.fspath(archive), verify=verify), classes)
     files = class_files(classes)
     if not files:
         raise SettingsError("No class file to score.")
-    return FromFiles(corpus_files(named), files)
+    return FromFiles(corpus_files(corpus), files)
 
 
 def discovery_layers(definition: Definition | None, n_folds: int | None, settings: GivenSettings | None) -> Layers:
@@ -192,6 +191,19 @@ def discovery_layers(definition: Definition | None, n_folds: int | None, setting
     arguments = {"definition": definition, "n_folds": n_folds}
     chosen = {name: value for name, value in arguments.items() if value is not None}
     return Layers(explicit=merge_layers(explicit_settings(settings), {"discovery": chosen} if chosen else {}))
+
+
+def corpus_places(
+    phones: Location | None,
+    words: Location | None,
+    split: Location | None,
+    folds: Location | None,
+    within: Location | None,
+    speakers: Location | None,
+) -> dict[str, str]:
+    """The given files of a corpus by their roles, as paths or URLs that can be read."""
+    roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
+    return {role: readable(place) for role, place in roles.items() if place is not None}
 
 
 def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
@@ -320,8 +332,7 @@ def ingest_discovery(
     >>> archive.version, [system.n_fragments for system in archive.systems]
     (1, [37, 341, 112, 58])
     """
-    roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
-    named = {role: readable(place) for role, place in roles.items() if place is not None}
+    named = corpus_places(phones, words, split, folds, within, speakers)
     files = class_files(classes)
     tables = read_corpus_files(corpus_files(named)) if named else None
     if tables is not None:

@@ -27,7 +27,7 @@ from swsdask.formats.find import (
     runs_in,
     tables_in,
 )
-from swsdask.formats.recognise import RUNS, TABLES, AnyFormat, Format, kind_by_content, sniff, table_kind
+from swsdask.formats.recognise import RUNS, TABLES, AnyFormat, Format, format_by_content, reference_table_format, sniff
 from swsdask.formats.reference.nist_xml import read_ecf, read_queries, spoken_encoding
 from swsdask.formats.reference.rttm import read_rttm
 from swsdask.formats.reference.table import (
@@ -134,7 +134,7 @@ def _files_of(url: str, problems: Problems) -> dict[str, Format | None]:
     if _holds_reference(url):
         return _roles(find_reference(url))
     before = len(problems)
-    files = [*(file for file in files_in(url) if kind_by_content(file) in CHECKS), *runs_in(url, problems)]
+    files = [*(file for file in files_in(url) if format_by_content(file) in CHECKS), *runs_in(url, problems)]
     if not files and len(problems) == before:
         problems.add(
             url, None, "a folder that holds a reference, runs or files of term discovery", "none", "Check the path."
@@ -231,7 +231,7 @@ def _format_alone(file: str) -> AnyFormat:
     """
     found = sniff(file)
     if found in TABLES:
-        return table_kind(file) or (Format.QRELS if holds_judgments_alone(file, found) else found)
+        return reference_table_format(file) or (Format.QRELS if holds_judgments_alone(file, found) else found)
     return Format.RTTM if found is CTM and not has_scores(file) else found
 
 

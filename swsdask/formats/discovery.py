@@ -56,8 +56,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, read_lines, tidy
+from swsdask.formats.files import noted, noted_at
 from swsdask.formats.recognise import AnyFormat, Format
+from swsdask.formats.text import Lines, lines_with_text, read_lines, tidy
 from swsdask.formats.values import SECONDS, FormatError, exact_ticks, shown
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems

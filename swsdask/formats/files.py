@@ -1,14 +1,11 @@
-"""Files as bytes, as lines of text, and as fields between blanks.
+"""Files as bytes: opened, decompressed, read once or repeatedly; and their problems, with file and line.
 
-The first bytes of a file determine the compression, not its name. Text is read in blocks of whole lines, so files may
-have any length, and in UTF-8 unless another encoding is given. Errors that are raised while a line is read become
-problems with file and line.
+The first bytes of a file determine the compression, not its name.
 """
 
 from __future__ import annotations
 
 import bz2
-import codecs
 import io
 import lzma
 import os
@@ -17,17 +14,14 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol, cast
+from typing import IO, Any, BinaryIO, Protocol, cast
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from swsdask.formats.runs.text import decoded_blocks, read_blocks, with_newlines
 from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem, Problems, ResourceError, SettingsError
 from swsdask.model.limits import NO_SPACE
@@ -76,12 +70,8 @@ class Readable(Protocol):
         ...
 
 
-def _gzip(plain: BinaryIO) -> pa.CompressedInputStream:
-    return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "gzip")
-
-
-def _zstd(plain: BinaryIO) -> pa.CompressedInputStream:
-    return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd")
+def _expanded(plain: BinaryIO, codec: str) -> pa.CompressedInputStream:
+    return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), codec)
 
 
 _FINDERS = "__MACOSX/"
@@ -137,8 +127,8 @@ class _Streams(io.RawIOBase):
 
 
 _COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], AbstractContextManager[Readable]]]] = {
-    rb"\x1f\x8b": ("gzip", _gzip),
-    rb"\x28\xb5\x2f\xfd": ("zstd", _zstd),
+    rb"\x1f\x8b": ("gzip", partial(_expanded, codec="gzip")),
+    rb"\x28\xb5\x2f\xfd": ("zstd", partial(_expanded, codec="zstd")),
     rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": ("bzip2", partial(_Streams, bz2.BZ2Decompressor)),
     rb"\xfd7zXZ\x00": ("xz", partial(_Streams, lzma.LZMADecompressor)),
     rb"PK\x03\x04": ("zip", _only_member),
@@ -318,7 +308,7 @@ class _Source(io.RawIOBase):
         except Exception as error:
             raise _fault(self._url, self._compression, error) from None
         if not self._given and not data and size:
-            raise _without_content(self._url)
+            raise without_content(self._url)
         self._given += len(data)
         if self._packed is not None and self._given > EXPANDED_AT_EASE:
             check_expansion(self._url, self._packed, self._given)
@@ -332,7 +322,8 @@ class _Source(io.RawIOBase):
         return len(data)
 
 
-def _without_content(url: str) -> InputError:
+def without_content(url: str) -> InputError:
+    """Return the error of an empty file."""
     remedy = "Was it written to its end? Write or copy it again."
     return InputError(Problem(url, None, "a file with content", "an empty file", remedy))
 
@@ -366,24 +357,6 @@ def writing(path: str) -> Iterator[pa.NativeFile]:
         raise ResourceError(f"{path}: {os.strerror(error.errno)}. Free some space, or write elsewhere.") from None
 
 
-_BLANKS = re.compile(rb"[ \t\r\f\v]+")
-_OUTER_BLANK = re.compile(rb"^ | $", re.MULTILINE)
-_UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
-
-
-def tidy(data: bytes) -> bytes:
-    """Separate the fields of lines by single blanks."""
-    if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
-        data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
-    return data
-
-
-def lines_with_text(text: bytes) -> NDArray[np.int64]:
-    """The numbers, from 0, of the lines that are not empty."""
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-    return np.flatnonzero(np.diff(ends, prepend=-1) > 1)
-
-
 @contextmanager
 def noted(problems: Problems) -> Iterator[None]:
     """Add the problems of an `InputError` raised in the context to `problems`, and continue after it."""
@@ -407,70 +380,3 @@ def noted_at(problems: Problems, file: str, line: int) -> Iterator[None]:
 def reached(error: InputError, line: int) -> InputError:
     """Give an error without a line the current line."""
     return InputError(*(replace(problem, line=problem.line or line) for problem in error.problems))
-
-
-MAX_LINE = 1 << 20
-"""The longest line, in bytes: beyond it memory would not be bounded."""
-
-
-class Lines(NamedTuple):
-    """Some whole lines in UTF-8, each ended by a newline. `first` is the number of the first of them, from 1."""
-
-    first: int
-    data: bytes
-
-
-def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
-    """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is skipped.
-
-    Lines may end in carriage returns alone, see `with_newlines`.
-
-    Raises `InputError` after the last good line: for a line longer than `MAX_LINE` (without reading all of it), for a
-    byte that is invalid in the encoding, for a file with only a byte order mark; and, with the current line, as
-    `open_bytes` does.
-    """
-    with open_bytes(url) as source:
-        blocks = read_blocks(source)
-        yield from whole_lines(url, with_newlines(blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding)))
-
-
-def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Lines]:
-    """The lines in some blocks of a file in UTF-8; the first block begins with `line`. Raises as `read_lines` does."""
-    held = b""
-    try:
-        for block in blocks:
-            block = block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
-            end = block.rfind(b"\n") + 1
-            lines = b"".join((held, memoryview(block)[:end] if end else block))
-            if len(lines) > MAX_LINE and lines.find(b"\n", 0, MAX_LINE + 1) < 0:
-                remedy = "Is this the file that was meant? End every record by a newline."
-                raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
-            held = block[end:] if end else lines
-            if end:
-                yield from _checked(url, line, lines)
-                # bytes.count is several times slower.
-                line += int(np.count_nonzero(np.frombuffer(lines, np.uint8) == ord("\n")))
-    except InputError as error:
-        raise reached(error, line) from None
-    except FormatError as error:
-        raise InputError(Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)) from None
-    if held:
-        yield from _checked(url, line, held + b"\n")
-    elif line == 1:
-        raise _without_content(url)
-
-
-def _checked(url: str, first: int, data: bytes) -> Iterator[Lines]:
-    """The lines of `data` up to the first byte that is not UTF-8, where `InputError` is raised."""
-    try:
-        if not data.isascii():
-            data.decode()
-    except UnicodeDecodeError as error:
-        good = data[: data.rfind(b"\n", 0, error.start) + 1]
-        if good:
-            yield Lines(first, good)
-        line = first + good.count(b"\n")
-        found = f"the byte 0x{data[error.start]:02x}"
-        raise InputError(Problem(url, line, "text in UTF-8", found, "Save the file as UTF-8.")) from None
-    if data:
-        yield Lines(first, data)

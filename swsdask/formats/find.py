@@ -23,10 +23,10 @@ from swsdask.formats.recognise import (
     RUNS,
     AnyFormat,
     Format,
+    format_by_content,
     format_of_name,
-    kind_by_content,
+    reference_table_format,
     sniff,
-    table_kind,
 )
 from swsdask.formats.runs.lines import CTM, TREC
 from swsdask.formats.runs.parquet import ENDING as PARQUET_ENDING
@@ -222,7 +222,7 @@ def find_reference(url: str) -> ReferenceFiles:
 
 def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
     """The tables of documents, occurrences and optionally queries among some files, recognised by name."""
-    kinds = {file: table_kind(file) for file in files}
+    kinds = {file: reference_table_format(file) for file in files}
     found = {name: [file for file in kinds if kinds[file] is kind] for name, kind in REFERENCE_TABLES.items()}
     tables = {name: candidates for name, candidates in found.items() if candidates}
     return tables if {"documents", "occurrences"} <= tables.keys() else {}
@@ -239,7 +239,7 @@ def reference_candidates(url: str) -> dict[Format, list[str]]:
     found[Format.RTTM] = found[Format.RTTM] or [file for file in files if promised[file] is CTM]
     missing = {kind for kind, candidates in found.items() if not candidates}
     for file in files if missing else ():
-        kind = kind_by_content(file) if promised[file] is None else None
+        kind = format_by_content(file) if promised[file] is None else None
         if kind in missing:
             found[kind].append(file)
     return found
@@ -344,15 +344,8 @@ def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:
 
 
 def _check_common(common: str, folder: str, own: Sequence[str]) -> None:
-    runs = sum(_is_run(file) for file in files_in(folder or "."))
+    runs = sum(format_by_content(file) in RUNS for file in files_in(folder or "."))
     if own or runs > 1:
         found = own[0] if own else counted(runs, "runs")
         remedy = f"Name it after its run: NAME.{ENDING}."
         raise InputError(Problem(common, None, "one run in the folder, and one file for it", found, remedy))
-
-
-def _is_run(file: str) -> bool:
-    try:
-        return sniff(file) in RUNS
-    except InputError:
-        return False

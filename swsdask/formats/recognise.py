@@ -266,13 +266,13 @@ REFERENCE_TABLES = {
 _TABLE = re.compile(r"(documents|occurrences|queries)\.(?:csv|tsv|jsonl|parquet)", re.IGNORECASE)
 
 
-def table_kind(file: str) -> Format | None:
+def reference_table_format(file: str) -> Format | None:
     """The kind of reference table that the name of a file indicates, if any."""
     named = _TABLE.fullmatch(COMPRESSED_NAME.sub("", file.rsplit("/", 1)[-1]))
     return REFERENCE_TABLES[named[1].lower()] if named else None
 
 
-def kind_by_content(file: str) -> AnyFormat | None:
+def format_by_content(file: str) -> AnyFormat | None:
     """Return the kind of a file, None if it is unknown."""
     try:
         return sniff(file)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from swsdask.formats.files import open_bytes, reached
-from swsdask.formats.runs.text import read_blocks, utf8_blocks, with_newlines
+from swsdask.formats.text import read_blocks, utf8_blocks, with_newlines
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problem
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats import discovery
+from swsdask.formats import text as run_text
 from swsdask.formats.discovery import read_classes, read_folds
-from swsdask.formats.files import Lines, tidy
-from swsdask.formats.runs import text as run_text
+from swsdask.formats.text import Lines, tidy
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import Problems
 

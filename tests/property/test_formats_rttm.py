@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.formats.files import Lines
+from swsdask.formats import text as run_text
 from swsdask.formats.reference import rttm
 from swsdask.formats.reference.rttm import read_records, read_rttm
-from swsdask.formats.runs import text as run_text
+from swsdask.formats.text import Lines
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import Problems
 

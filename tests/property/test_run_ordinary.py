@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.formats import files
-from swsdask.formats.files import Lines
+from swsdask.formats import text
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.builder import OrdinaryLines
 from swsdask.formats.runs.table import choose_columns, read_text_table
+from swsdask.formats.text import Lines
 from swsdask.model.errors import Problems
 
 COLUMNS = {
@@ -70,7 +70,7 @@ def test_compiled_lines_are_the_same(
     delimiter, names, lines = table
     file = tmp_path_factory.mktemp("run") / "a.tsv"
     file.write_bytes((delimiter.join(names) + "\n" + "".join(lines)).encode())
-    with patch.object(files, "read_blocks", lambda source: iter(lambda: source.read(size), b"")):
+    with patch.object(text, "read_blocks", lambda source: iter(lambda: source.read(size), b"")):
         with patch.object(OrdinaryLines, "read", lambda *_: None):
             expected = pieces(file, rows_per_piece)
         assert pieces(file, rows_per_piece) == expected

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from swsdask.formats.runs import text as run_text
-from swsdask.formats.runs.text import Window, read_blocks, utf8_blocks
+from swsdask.formats import text as run_text
+from swsdask.formats.text import Window, read_blocks, utf8_blocks
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problem
 

@@ -16,8 +16,8 @@ from lxml import etree
 from swsdask.formats.runs import builder
 from swsdask.formats.runs import read as run_parts
 from swsdask.formats.runs.read import RunFile, read_run
-from swsdask.formats.runs.text import read_blocks, utf8_blocks
 from swsdask.formats.runs.xml import read_xml_run, xml_window
+from swsdask.formats.text import read_blocks, utf8_blocks
 from swsdask.kernels.xml import ODD
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece

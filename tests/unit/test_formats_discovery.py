@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from swsdask.formats import text as run_text
 from swsdask.formats.discovery import (
     CorpusFiles,
     read_alignment,
@@ -18,7 +19,6 @@ from swsdask.formats.discovery import (
     read_speakers,
     read_stretches,
 )
-from swsdask.formats.runs import text as run_text
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import Problems
 from tests.compression import zstd

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from swsdask import validate
-from swsdask.formats.files import MAX_LINE, Lines, read_lines
-from swsdask.formats.runs import text
+from swsdask.formats import text
+from swsdask.formats.text import MAX_LINE, Lines, read_lines
 from swsdask.model.errors import InputError
 
 

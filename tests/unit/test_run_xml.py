@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from swsdask.formats.runs import text as run_text
+from swsdask.formats import text as run_text
 from swsdask.formats.runs import xml
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.text import utf8_blocks
 from swsdask.formats.runs.xml import read_xml_run, xml_window
+from swsdask.formats.text import utf8_blocks
 from swsdask.model.errors import Problem, Problems
 from swsdask.model.schemas import RunPiece
 from tests.compression import zstd

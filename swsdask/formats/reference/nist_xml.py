@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.formats.files import noted, noted_at, open_bytes, opened_once, read_lines
+from swsdask.formats.files import noted, noted_at, open_bytes, opened_once
 from swsdask.formats.recognise import Format, expect
-from swsdask.formats.runs.text import declared_encoding, known_encoding, read_blocks, utf8_blocks
+from swsdask.formats.text import declared_encoding, known_encoding, read_blocks, read_lines, utf8_blocks
 from swsdask.formats.values import FormatError, read_channel, read_document, read_interval, shown
 from swsdask.formats.xml_stream import End, Start, read_elements
 from swsdask.model.errors import InputError, Problems

@@ -34,9 +34,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from swsdask.formats.files import Lines, lines_with_text, noted, noted_at, opened_once, read_lines, tidy
+from swsdask.formats.files import noted, noted_at, opened_once
 from swsdask.formats.recognise import RTTM_TYPE, Format, expect
 from swsdask.formats.runs.lines import CTM
+from swsdask.formats.text import Lines, lines_with_text, read_lines, tidy
 from swsdask.formats.values import (
     CHANNELS,
     SECONDS,

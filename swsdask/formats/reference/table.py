@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdask.formats.files import noted, opened_once, read_lines
+from swsdask.formats.files import noted, opened_once
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.recognise import TABLES, TYPED, AnyFormat, Format, expect
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
@@ -44,6 +44,7 @@ from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
 from swsdask.formats.runs.lines import Once, good_rows, read_qrels_lines
 from swsdask.formats.runs.parquet import check_type, column_names, whole_table
 from swsdask.formats.runs.table import Separated, first_line, json_batches, json_names
+from swsdask.formats.text import read_lines
 from swsdask.formats.values import FormatError, check_columns, shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS

@@ -13,9 +13,8 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.formats.files import Lines
 from swsdask.formats.runs.arrow import Names, TableRows
-from swsdask.formats.runs.text import Window
+from swsdask.formats.text import Lines, Window
 from swsdask.formats.values import Detection, FormatError
 from swsdask.kernels import table
 from swsdask.kernels.text import NO_ROOM, PADDING, encode_text, fill_slots
@@ -74,15 +73,7 @@ class Columns(NamedTuple):
 
     def longer(self, size: int) -> Columns:
         """Return a copy with room for `size` rows."""
-        return Columns(
-            longer(self.query, size),
-            longer(self.document, size),
-            longer(self.channel, size),
-            longer(self.start, size),
-            longer(self.duration, size),
-            longer(self.score, size),
-            longer(self.decision, size),
-        )
+        return Columns._make(longer(column, size) for column in self)
 
 
 class Texts:

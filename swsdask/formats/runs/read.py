@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once, read_lines, whole_lines
+from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once
 from swsdask.formats.recognise import RUNS, AnyFormat, Format, expect, sniff
 from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.encoding import PLAIN, Encoding
@@ -29,8 +29,18 @@ from swsdask.formats.runs.parquet import ENDING as PARQUET
 from swsdask.formats.runs.parquet import Files, folder_divided, parts_of, read_parquet_folder, read_parquet_table
 from swsdask.formats.runs.resources import with_resources
 from swsdask.formats.runs.table import choose_columns, first_line, read_json_lines, read_text_table
-from swsdask.formats.runs.text import BLOCK, Window, decoded_blocks, read_blocks, utf8_begin, utf8_blocks, with_newlines
 from swsdask.formats.runs.xml import DIALECTS, ROW_NAMES, Root, cut_off, read_body, read_root, read_xml_run, xml_window
+from swsdask.formats.text import (
+    BLOCK,
+    Window,
+    decoded_blocks,
+    read_blocks,
+    read_lines,
+    utf8_begin,
+    utf8_blocks,
+    whole_lines,
+    with_newlines,
+)
 from swsdask.formats.values import FormatError
 from swsdask.formats.xml_stream import Start, read_elements
 from swsdask.model.errors import InputError, Problems

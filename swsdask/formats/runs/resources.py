@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
-from swsdask.formats.files import noted, read_lines
+from swsdask.formats.files import noted
+from swsdask.formats.text import read_lines
 from swsdask.formats.values import shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.layers import read_toml

@@ -25,13 +25,14 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from swsdask.formats.files import read_lines, writing
+from swsdask.formats.files import writing
 from swsdask.formats.recognise import RUNS, Format, expect
 from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.encoding import ENCODING_ATTRIBUTES, Encoding
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.runs.xml import DIALECTS, Dialect
+from swsdask.formats.text import read_lines
 from swsdask.formats.values import FormatError, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError, counted, without_formula
 from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunHeader, RunPiece

@@ -25,7 +25,7 @@ from lxml import etree
 from numpy.typing import NDArray
 
 from swsdask.formats.runs.builder import PieceBuilder
-from swsdask.formats.runs.text import Window
+from swsdask.formats.text import Window
 from swsdask.formats.values import BLANKS, Detection, FormatError, read_detection, read_header, shown
 from swsdask.formats.xml_stream import Start, read_elements
 from swsdask.kernels.xml import CLOSED, LOOKAHEAD, MORE, ODD, pack_words

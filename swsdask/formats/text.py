@@ -1,17 +1,23 @@
-"""Blocks of UTF-8 of a text that may not fit into memory: checked, or converted from the declared encoding."""
+"""Text that may not fit into memory: blocks of UTF-8, whole lines, and fields between blanks.
+
+Blocks are checked, or converted from the declared encoding. Lines are read in blocks of whole lines, so files may have
+any length, and in UTF-8 unless another encoding is given.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from swsdask.formats.files import open_bytes, reached, without_content
 from swsdask.formats.values import FormatError, shown
-from swsdask.model.errors import InputError
+from swsdask.model.errors import InputError, Problem
 
 BLOCK = 1 << 20
 """Bytes read at a time: enough to amortise the cost of a call, but few enough to stay in a processor's cache."""
@@ -227,3 +233,88 @@ class Window:
         passed = np.frombuffer(self.data, np.uint8)[self.position : self.position + size]
         self.line += int(np.count_nonzero(passed == _NEWLINE))
         self.position += size
+
+
+MAX_LINE = 1 << 20
+"""The longest line, in bytes: beyond it memory would not be bounded."""
+
+
+class Lines(NamedTuple):
+    """Some whole lines in UTF-8, each ended by a newline. `first` is the number of the first of them, from 1."""
+
+    first: int
+    data: bytes
+
+
+def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
+    """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is skipped.
+
+    Lines may end in carriage returns alone, see `with_newlines`.
+
+    Raises `InputError` after the last good line: for a line longer than `MAX_LINE` (without reading all of it), for a
+    byte that is invalid in the encoding, for a file with only a byte order mark; and, with the current line, as
+    `open_bytes` does.
+    """
+    with open_bytes(url) as source:
+        blocks = read_blocks(source)
+        yield from whole_lines(url, with_newlines(blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding)))
+
+
+def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Lines]:
+    """The lines in some blocks of a file in UTF-8; the first block begins with `line`. Raises as `read_lines` does."""
+    held = b""
+    try:
+        for block in blocks:
+            block = block if line > 1 or held else block.removeprefix(codecs.BOM_UTF8)
+            end = block.rfind(b"\n") + 1
+            lines = b"".join((held, memoryview(block)[:end] if end else block))
+            if len(lines) > MAX_LINE and lines.find(b"\n", 0, MAX_LINE + 1) < 0:
+                remedy = "Is this the file that was meant? End every record by a newline."
+                raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
+            held = block[end:] if end else lines
+            if end:
+                yield from _checked(url, line, lines)
+                # bytes.count is several times slower.
+                line += int(np.count_nonzero(np.frombuffer(lines, np.uint8) == ord("\n")))
+    except InputError as error:
+        raise reached(error, line) from None
+    except FormatError as error:
+        raise InputError(Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)) from None
+    if held:
+        yield from _checked(url, line, held + b"\n")
+    elif line == 1:
+        raise without_content(url)
+
+
+def _checked(url: str, first: int, data: bytes) -> Iterator[Lines]:
+    """The lines of `data` up to the first byte that is not UTF-8, where `InputError` is raised."""
+    try:
+        if not data.isascii():
+            data.decode()
+    except UnicodeDecodeError as error:
+        good = data[: data.rfind(b"\n", 0, error.start) + 1]
+        if good:
+            yield Lines(first, good)
+        line = first + good.count(b"\n")
+        found = f"the byte 0x{data[error.start]:02x}"
+        raise InputError(Problem(url, line, "text in UTF-8", found, "Save the file as UTF-8.")) from None
+    if data:
+        yield Lines(first, data)
+
+
+_BLANKS = re.compile(rb"[ \t\r\f\v]+")
+_OUTER_BLANK = re.compile(rb"^ | $", re.MULTILINE)
+_UNTIDY = (b"\t", b"\r", b"\f", b"\v", b"  ", b" \n", b"\n ")
+
+
+def tidy(data: bytes) -> bytes:
+    """Separate the fields of lines by single blanks."""
+    if data.startswith(b" ") or any(mark in data for mark in _UNTIDY):
+        data = _OUTER_BLANK.sub(b"", _BLANKS.sub(b" ", data))
+    return data
+
+
+def lines_with_text(text: bytes) -> NDArray[np.int64]:
+    """The numbers, from 0, of the lines that are not empty."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    return np.flatnonzero(np.diff(ends, prepend=-1) > 1)
