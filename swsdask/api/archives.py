@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
@@ -31,7 +30,7 @@ from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems, SettingsError, check_choice
 from swsdask.model.layers import GivenSettings, build_settings
-from swsdask.places.reading import Location, locations
+from swsdask.places.reading import Location, as_path, locations
 
 
 def ingest(
@@ -134,7 +133,7 @@ def ingest(
     """
     check_place(archive)
     check_place(reference)
-    url = os.fspath(archive)
+    url = as_path(archive)
     layers = settings_layers(preset, compat, settings, judged=qrels is not None)
     kept = open_archive(url).kept if is_archive(url) else None
     layers = layers if kept is None else layers.over(kept)
@@ -216,8 +215,8 @@ def verify(
     """
     with working(build_settings(), "serial" if executor is None else executor, 0, None) as workers:
         return verification.verify(
-            os.fspath(archive),
-            repair=None if repair is None else os.fspath(repair),
+            as_path(archive),
+            repair=None if repair is None else as_path(repair),
             adopt=adopt,
             executor=workers,
             progress=progress,
@@ -260,7 +259,7 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
     >>> sws.vacuum("demo/archive", dry_run=True)
     []
     """
-    return cleaning.vacuum(os.fspath(archive), older_than_s=older_than_s, dry_run=dry_run)
+    return cleaning.vacuum(as_path(archive), older_than_s=older_than_s, dry_run=dry_run)
 
 
 def expire(
@@ -306,7 +305,7 @@ def expire(
     >>> sws.expire("demo/archive", keep=10, dry_run=True)
     Expired(versions=(), files=())
     """
-    return cleaning.expire(os.fspath(archive), keep=keep, older_than_s=older_than_s, dry_run=dry_run)
+    return cleaning.expire(as_path(archive), keep=keep, older_than_s=older_than_s, dry_run=dry_run)
 
 
 def validate(
@@ -378,7 +377,7 @@ def validate(
     check_choice("definition", definition, get_args(Definition))
     named = corpus_places(phones, words, split, folds, within, speakers)
     corpus = corpus_files(named) if named else None
-    of_folder = find_reference(os.fspath(reference)) if reference else None
+    of_folder = find_reference(as_path(reference)) if reference else None
     resolved = settings_layers(preset, compat, settings).settings()
     encoding = read_encoding(frame_shift, negate_scores, segments)
     with working(resolved, executor, 0, None) as workers:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from swsdask.api.calibration_maps import MEASURES, AffineMap, Calibration, CalibrationMethod, StepMap, fit
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
-from swsdask.api.runs import rows_to_score, runs_for, with_runs
+from swsdask.api.runs import Runs, rows_to_score, runs_for, with_runs
 from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
@@ -47,7 +47,17 @@ from swsdask.model.errors import InputError, Problem, Problems, SettingsError, w
 from swsdask.model.layers import GivenSettings, build_settings, explicit_settings, load_preset
 from swsdask.model.schemas import RunPiece
 from swsdask.model.trials import F64
-from swsdask.places.reading import Location, Pipe, before_query, is_folder, is_local, join_path, locations, parted
+from swsdask.places.reading import (
+    Location,
+    Pipe,
+    as_path,
+    before_query,
+    is_folder,
+    is_local,
+    join_path,
+    locations,
+    parted,
+)
 from swsdask.places.writing import together
 from swsdask.scoring.score import count_archive
 
@@ -252,7 +262,7 @@ def _mapped(
 
 def calibrate(
     evaluation: Evaluation | Location,
-    run: Location | Mapping[str, Location],
+    run: Runs,
     method: CalibrationMethod = "affine",
     *,
     frame_shift: float | None = None,
@@ -267,8 +277,8 @@ def calibrate(
     ----------
     evaluation : Evaluation, path or URL
         The evaluation to fit on, as for `score`: a development set.
-    run : path, URL or mapping
-        A file with one system, a mapping from the system to its file, or the name of a system of the archive.
+    run : path, URL, table or mapping
+        A file or a table with one system, a mapping from the system to one, or the name of a system of the archive.
     method : {"affine", "pav"}, default "affine"
         "affine" fits gamma and delta of llr = gamma score + delta (2013 measures document, Eq. 44). "pav" fits an
         increasing step function by pooled isotonic regression.
@@ -412,6 +422,4 @@ def apply_calibration(
     encoding = read_encoding(frame_shift, negate_scores, segments)
     rows_about = sum(RunFile(file).rows_about for file in files)
     with working(chosen, executor, rows_about, progress) as workers:
-        return apply_to_runs(
-            fitted.map, files, os.fspath(out), None if keep_decisions else threshold, encoding, workers
-        )
+        return apply_to_runs(fitted.map, files, as_path(out), None if keep_decisions else threshold, encoding, workers)

@@ -35,7 +35,7 @@ from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.layers import read_toml
 from swsdask.model.trials import F64
-from swsdask.places.reading import read_small
+from swsdask.places.reading import as_path, read_small
 from swsdask.places.writing import replacing
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class StepMap(Checked):
         return self
 
     def __call__(self, scores: F64) -> F64:
-        """The log-likelihood ratios of scores."""
+        """The log-likelihood ratios of scores; NaN of NaN."""
         steps = np.searchsorted(np.array(self.begins, np.float64), scores, "right")
-        return np.array(self.llr, np.float64)[steps]
+        return np.where(np.isnan(scores), np.nan, np.array(self.llr, np.float64)[steps])
 
     def __str__(self) -> str:
         return f"pav, {len(self.llr)} steps from {self.llr[0]:.6g} to {self.llr[-1]:.6g}"
@@ -186,7 +186,7 @@ class Calibration(Checked):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Calibration:
         """Read a calibration from a file. Raises `InputError` with every problem of the file."""
-        file = os.fspath(path)
+        file = as_path(path)
         try:
             held = read_toml(read_small(path))
         except FileNotFoundError:

@@ -13,9 +13,10 @@ from swsdask.api.runs import GivenRuns, Runs, rows_to_score, runs_for
 from swsdask.api.scoring import score_observed
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
+from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures.names import as_names, requested_names
 from swsdask.model.comparison import Adjustment, Comparison, Drawn, Errors, Interval, Resampling
-from swsdask.model.errors import SettingsError, check_choice
+from swsdask.model.errors import SettingsError, check_choice, check_whole
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
 from swsdask.model.tables import LateImport
@@ -192,8 +193,10 @@ def compare(
     if not isinstance(source, Result | Evaluation) and is_result(source):
         source = read_outputs(source)
     if isinstance(source, Result):
-        if runs or as_names(by):
-            raise SettingsError("A result has its runs and conditions: give runs and `by` when you score.")
+        if runs is not None or as_names(by) or read_encoding(frame_shift, negate_scores, segments):
+            raise SettingsError(
+                "A result has its runs and conditions: give runs, their encoding and `by` when you score."
+            )
         if resample == "documents":
             raise SettingsError("A result has no numbers by document: compare the archive, or the reference and runs.")
         chosen, rows = Settings(), 0
@@ -456,9 +459,8 @@ def errors(
     from swsdask.scoring.alignment_table import WorstQueries
     from swsdask.statistics.counts import KEPT
 
-    if queries < 1:
-        raise SettingsError(f"queries is {queries}; expected 1 or more.")
-    if not 0 <= false_alarms <= KEPT:
+    queries, false_alarms = check_whole("queries", queries, 1), check_whole("false_alarms", false_alarms, 0)
+    if false_alarms > KEPT:
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
     observer = WorstQueries(queries, false_alarms)
     evaluation = as_evaluation(evaluation)

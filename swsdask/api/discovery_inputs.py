@@ -24,7 +24,7 @@ from swsdask.formats.find import find_classes
 from swsdask.model.discovery import Corpus, Definition, Fragments
 from swsdask.model.errors import InputError, SettingsError, choices
 from swsdask.model.layers import GivenSettings, Layers, Settled, explicit_settings, merge_layers
-from swsdask.places.reading import Location, Pipe, is_folder, locations, readable
+from swsdask.places.reading import Location, Pipe, as_path, is_folder, locations, readable
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None
 """Class files, folders, globs or URLs; a mapping from system to file; or names of systems of an archive, None: all."""
@@ -179,7 +179,7 @@ def discovery_inputs(
     if archive is not None:
         if corpus:
             raise SettingsError(f"An archive has its corpus: leave {', '.join(corpus)} out.")
-        return _from_archive(open_discovery(os.fspath(archive), verify=verify), classes)
+        return _from_archive(open_discovery(as_path(archive), verify=verify), classes)
     files = class_files(classes)
     if not files:
         raise SettingsError("No class file to score.")
@@ -337,7 +337,7 @@ def ingest_discovery(
     tables = read_corpus_files(corpus_files(named)) if named else None
     if tables is not None:
         build_corpus(tables, "document")
-    kept = open_discovery(os.fspath(archive)).kept if is_discovery(os.fspath(archive)) else None
+    kept = open_discovery(as_path(archive)).kept if is_discovery(as_path(archive)) else None
     layers = discovery_layers(definition, n_folds, settings)
     layers = layers if kept is None else layers.over(kept)
     sizes: dict[str, int] = {}
@@ -347,7 +347,7 @@ def ingest_discovery(
     with working(layers.settings(), executor, sum(sizes.values()) // BYTES_PER_ROW, progress) as workers:
         workers.check([url for url in sizes if not isinstance(url, Pipe)])
         return ingest_tables(
-            os.fspath(archive),
+            as_path(archive),
             tables,
             files,
             replace=replace_systems,

@@ -23,7 +23,7 @@ from swsdask.model.errors import SettingsError, choices, counted, listed
 from swsdask.model.layers import GivenSettings, Layers, Override, Settled, explicit_settings, load_preset
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import Settings
-from swsdask.places.reading import Location, readable
+from swsdask.places.reading import Location, as_path, readable
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,8 @@ class Evaluation:
         name : {"documents", "queries", "occurrences", "judgments", "detections"}
             The name of the table. It has the columns that `open` and `score` accept, so it can be given to them again;
             `swsdask.archive.decoded` describes them. For judged documents, occurrences are the relevant documents, and
-            judgments have the grades: give judgments to `open` as ``qrels``.
+            judgments have the grades: give judgments to `open` as ``qrels``. Attributes of queries are columns, whose
+            names `open` reads in lower case.
         systems : str or iterable of str, optional
             For detections: the systems. Default: every system.
 
@@ -194,7 +195,8 @@ class Evaluation:
         [('sim-0011', 150), ('sim-0002', 77)]
         """
         held = dict.fromkeys(self.systems)
-        wanted = list(held) if systems is None else [systems] if isinstance(systems, str) else list(systems)
+        named = held if systems is None else [systems] if isinstance(systems, str) else systems
+        wanted = list(dict.fromkeys(named))
         missing = [system for system in wanted if system not in held]
         if missing:
             raise SettingsError(f"no run of {listed(missing)}. There are: {choices(held, missing[0])}.")
@@ -298,7 +300,7 @@ def open(  # noqa: A001
     """
     check_place(source)
     layers = settings_layers(preset, compat, settings, judged=qrels is not None)
-    place = None if source is None or qrels is not None else os.fspath(source)
+    place = None if source is None or qrels is not None else as_path(source)
     archive = None if place is None else find_archive(place, version, verify=verify)
     if archive is not None:
         if lexicon is not None or vocabulary is not None:
@@ -390,7 +392,7 @@ def reference_files(
     if queries is not None and not isinstance(queries, str | os.PathLike):
         raise SettingsError("queries in memory go with documents and occurrences in memory.")
     if source is not None and not any((ecf, rttm, queries)):
-        files = find_reference(os.fspath(source))
+        files = find_reference(as_path(source))
     elif source is None and ecf and rttm and queries:
         files = ReferenceFiles(readable(ecf), readable(rttm), readable(queries))
     else:

@@ -247,7 +247,11 @@ def _with_comparison(result: Result, comparison: Comparison) -> Result:
     there = board(result.overall)
     for row in comparison.interval_table.to_pylist():
         value = there.value(row["condition"], row["system"], row["measure"])
-        if row["system"] not in there.systems or abs(value - row["value"]) > _HAIR * (1 + abs(value)):
+        is_there = (
+            row["system"] in there.systems and row["condition"] in there.conditions and row["measure"] in there.measures
+        )
+        is_same = math.isclose(value, row["value"], rel_tol=_HAIR, abs_tol=_HAIR)
+        if not is_there or not (is_same or (math.isnan(value) and math.isnan(row["value"]))):
             raise SettingsError(
                 f"the comparison has {row['measure']} = {row['value']:.6g} of {row['system']} in the condition "
                 f"{row['condition']}, the result {'none' if math.isnan(value) else format(value, '.6g')}: they are of "

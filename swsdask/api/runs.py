@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from glob import glob
 from numbers import Number
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import KnownSources
@@ -34,7 +34,7 @@ from swsdask.places.writing import temporary_folder
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
 
-Runs = Location | Table | Iterable[Location | Table] | Mapping[str, Location | Judged] | None
+Runs = Location | Table | Iterable[Location | Table] | Mapping[Any, Location | Judged] | None
 """Files, directories, globs, URLs or tables in memory; a mapping from system to one of these, or to scores by query and
 document; such scores of one system; or names of systems of an archive."""
 

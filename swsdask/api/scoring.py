@@ -27,7 +27,7 @@ from swsdask.measures.average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import as_names, check_some
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.errors import LISTED, SettingsError, counted, listed
+from swsdask.model.errors import LISTED, SettingsError, counted, cut, listed
 from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import QUERY_TEXTS, Note, Result, note_lines
 from swsdask.model.schemas import WITHOUT_TIMES
@@ -379,6 +379,7 @@ def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None,
     for each in own:
         if not isinstance(each, Measure):
             raise SettingsError(f"measures: expected names and measures; found {each!r}.")
+        _check_measure(each)
     names, evaluation = with_points(
         None if given is None else [each for each in given if isinstance(each, str)], settings.evaluation
     )
@@ -390,6 +391,18 @@ def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None,
         taken.add(name)
         names = [*(names or ()), name]
     return names, families, settings.model_copy(update={"evaluation": evaluation})
+
+
+def _check_measure(measure: Measure) -> None:
+    """Raise `SettingsError` if the names or the needs of a measure of a user are not tuples of names and statistics."""
+    kind = type(measure).__name__
+    if isinstance(measure.names, str) or not all(isinstance(name, str) for name in measure.names):
+        raise SettingsError(f"{kind}.names is {cut(repr(measure.names))}; expected a tuple of names, such as ('f1',).")
+    needs = measure.needs if isinstance(measure.needs, tuple | list) else (measure.needs,)
+    if needs is not measure.needs or not all(hasattr(each, "from_trials") for each in needs):
+        raise SettingsError(
+            f"{kind}.needs is {cut(repr(measure.needs))}; expected a tuple of statistics, such as (Counts,)."
+        )
 
 
 class Scorer:

@@ -36,7 +36,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import REMEDY, StoredFile, digest
-from swsdask.model.errors import ArchiveError, check_choice, listed
+from swsdask.model.errors import ArchiveError, check_choice, check_whole, listed
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 from swsdask.places.reading import ARCHIVED
@@ -85,6 +85,8 @@ class Layout:
 
     def __post_init__(self) -> None:
         check_choice("codec", self.codec, CODECS)
+        if self.buckets is not None:
+            object.__setattr__(self, "buckets", check_whole("buckets", self.buckets, 1))
 
 
 def manifest_name(version: int) -> str:

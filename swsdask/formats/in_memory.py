@@ -38,10 +38,10 @@ class ArrowStream(Protocol):
         ...
 
 
-Table: TypeAlias = ArrowStream | Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+Table: TypeAlias = ArrowStream | Iterable[Mapping[Any, Any]] | Mapping[Any, Sequence[Any]]
 """A DataFrame, an Arrow table, rows as dictionaries or named tuples, or columns by name."""
 
-Judged: TypeAlias = Table | Mapping[str, Mapping[str, object]]
+Judged: TypeAlias = Table | Mapping[Any, Mapping[Any, object]]
 """A table, or numbers by query and document: judgments, or scores."""
 
 
@@ -118,7 +118,7 @@ def as_arrow(table: Table, name: str) -> pa.Table:
     names = dict.fromkeys(column for row in rows for column in row)
     try:
         arrow = pa.table({n: [row.get(n) for row in rows] for n in names} if isinstance(table, list) else table)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         if (short := shortage(error, name)) is not None:
             raise short from error
         _check_once(map(str, getattr(table, "columns", ())), name)
@@ -169,7 +169,7 @@ def by_pair(given: Judged, name: str, value: str) -> pa.Table:
         rows = [(query, document, each) for query, own in by_query.items() for document, each in own.items()]
         columns = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table(dict(zip(("query", "document", value), map(pa.array, columns), strict=True)))
-    except (pa.ArrowException, AttributeError) as error:
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
         found = shown(" ".join(str(error).split()))
         expected = f"{{query: {{document: {value}}}}}, ids as text and numbers"
         raise InputError(Problem(name, None, expected, found, "Convert it.")) from None

@@ -42,6 +42,7 @@ def _families() -> tuple[Measure, ...]:
         for module in modules
         for each in vars(module).values()
         if isinstance(each, type) and each.__module__ == module.__name__ and {"names", "values"} <= vars(each).keys()
+        if each is not Measure
     ]
     return tuple(sorted(found, key=lambda family: max(rows.get(name, len(rows)) for name in family.names)))
 

@@ -20,10 +20,10 @@ they come from, and rejecting everything gives P_miss = 1 exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, update_wrapper
-from typing import ClassVar, NamedTuple, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -371,8 +371,15 @@ class Measure(Protocol):
     4.8421
     """
 
-    names: ClassVar[tuple[str, ...]]
-    needs: ClassVar[tuple[type[Statistic], ...]]
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of its numbers."""
+        ...
+
+    @property
+    def needs(self) -> Sequence[type[Statistic]]:
+        """The statistics that it reads."""
+        ...
 
     def values(self, scored: Scored) -> Iterator[Values]:
         """Compute the numbers of one system, condition by condition.

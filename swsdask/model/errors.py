@@ -21,7 +21,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar
+from operator import index
+from typing import ClassVar, SupportsIndex
 from urllib.parse import unquote
 
 STRUCK = "***"
@@ -354,6 +355,13 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """Raise `SettingsError` for an argument that is not one of the known values."""
     if value not in known:
         raise SettingsError(f"{name} is {cut(repr(value))}; expected one of {', '.join(known)}.")
+
+
+def check_whole(name: str, value: object, least: int) -> int:
+    """An argument as an integer. Raises `SettingsError` for one that is no integer, or less than `least`."""
+    if not isinstance(value, bool) and isinstance(value, SupportsIndex) and index(value) >= least:
+        return index(value)
+    raise SettingsError(f"{name} is {cut(repr(value))}; expected a whole number, {least} or more.")
 
 
 def choices(known: Iterable[str], instead_of: str) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -141,8 +142,8 @@ class Result(Figures, Tables):
     Attributes
     ----------
     scores, curves, alignment, query_texts : pandas.DataFrame
-        The tables, made on first access; `to_arrow` has the same in Arrow. `alignment` is None unless it was
-        requested, `query_texts` unless the list of queries has texts.
+        The tables, made at each access: assign one to a name before you change it. `to_arrow` has the same in Arrow.
+        `alignment` is None unless it was requested, `query_texts` unless the list of queries has texts.
     score_rows, curve_rows, alignment_rows : SystemRows
         The rows of `scores`, `curves` and `alignment` as they are held: separately for each system, as tables or
         encoded as Parquet.
@@ -248,7 +249,7 @@ class Result(Figures, Tables):
         """The text of every query, if the list of queries has texts: query, text."""
         return None if self.text_table is None else self._frame("query_texts")
 
-    def to_csv(self, path: str | None = None) -> str | None:
+    def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
         """All numbers in long form as CSV: a file with the columns of `scores`, or its text if no path is given.
 
         Numbers have enough digits to give the same float64 when read. Undefined numbers are empty, and so is the query
@@ -271,7 +272,7 @@ class Result(Figures, Tables):
         -------
         pandas.DataFrame
             One row for each system, indexed by its name, and one column for each measure; NaN where a number is not
-            defined.
+            defined. By default, a measure without a number over all queries, such as an undefined one, has no column.
 
         Raises
         ------
@@ -330,10 +331,10 @@ class Result(Figures, Tables):
 
     def _columns(self, measures: str | Iterable[str] | None, condition: str) -> tuple[list[str], Board]:
         found = self.board
-        names = self.requested or list(found.measures)
+        names = [name for name in self.requested or found.measures if any(select_measures([name], found.measures))]
         if measures is not None:
             names = [measures] if isinstance(measures, str) else list(measures)
-        if condition not in found.conditions:
+        if condition not in (found.conditions or ("all",)):
             there = choices(found.conditions, condition)
             raise SettingsError(f"no condition {condition!r} was scored. There are: {there}.")
         unknown = [name for name in names if not any(select_measures([name], found.measures))]

@@ -78,9 +78,16 @@ def file_system(url: str, **options: object) -> tuple[AbstractFileSystem, str]:
     return filesystem, path
 
 
+def as_path(place: Location) -> str:
+    """A path or URL as text. Raises `SettingsError` for another type."""
+    if not isinstance(place, str | os.PathLike):
+        raise SettingsError(f"expected a path or URL; found the type {type(place).__name__}.")
+    return os.fspath(place)
+
+
 def join_path(folder: Location, name: str) -> str:
     """The place of a name in a folder."""
-    path = os.fspath(folder)
+    path = as_path(folder)
     return os.path.join(path, name) if is_local(path) else f"{path.rstrip('/')}/{name}"
 
 
@@ -89,8 +96,9 @@ def parted(place: Location) -> tuple[str, str]:
     path = os.fspath(place)
     if is_local(path):
         return os.path.split(path)
-    folder, _, name = path.rpartition("/")
-    return folder, name
+    scheme, mark, inner = path.partition("://")
+    folder, _, name = inner.rpartition("/")
+    return f"{scheme}{mark}{folder}", name
 
 
 def before_query(url: str) -> tuple[str, str]:
@@ -201,8 +209,11 @@ class Pipe(str):
 
 
 def readable(place: Location) -> str:
-    """A path or URL as text. A pipe is read to its end. Raises `InputError` if that fails."""
-    path = os.fspath(place)
+    """A path or URL as text. A pipe is read to its end.
+
+    Raises `InputError` if that fails, and `SettingsError` for another type.
+    """
+    path = as_path(place)
     if isinstance(path, Pipe) or "://" in path or not _is_pipe(path):
         return path
     held, name = tempfile.mkstemp(prefix="swsdask-")

@@ -8,7 +8,7 @@ choices. Only measures of this package are kept: the version of others is unknow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES, curves, system_notes
 from swsdask.measures.measure import Curve, Measure, Scored, Values
 from swsdask.measures.names import family_name
+from swsdask.model.errors import SettingsError
 from swsdask.model.name_columns import coded, constant
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
@@ -103,8 +104,19 @@ def result_tables(
         numbers += (values for measure in own for values in measure.values(part))
         drawn += curves(part)
     for measure in of_users:  # which may expect all conditions
-        numbers += measure.values(scored)
+        numbers += _declared(measure, measure.values(scored))
     return _score_table(system, scored.reference, numbers, names), _curve_table(system, drawn)
+
+
+def _declared(measure: Measure, numbers: Iterable[Values]) -> Iterator[Values]:
+    """Pass the numbers of a measure of a user on. Raises `SettingsError` for a name that it does not declare."""
+    for values in numbers:
+        for name in values.columns:
+            if name not in measure.names and family_name(name) not in measure.names:
+                raise SettingsError(
+                    f"the measure {type(measure).__name__} yields {name!r}; its names are {', '.join(measure.names)}."
+                )
+        yield values
 
 
 def _score_table(system: str, reference: Reference, numbers: Iterable[Values], names: Sequence[str] | None) -> pa.Table:

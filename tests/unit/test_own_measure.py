@@ -62,3 +62,22 @@ def test_a_measure_that_fails_is_named_with_its_system(files: Files) -> None:
 
     with pytest.raises(sws.ExecutionError, match=r"^system \w+: ZeroDivisionError: "):
         sws.score(files.reference, Broken(), runs=files.run)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"names": "mine"}, r"Odd\.names is 'mine'; expected a tuple of names"),
+        ({"names": (1,)}, r"Odd\.names is \(1,\); expected a tuple of names"),
+        ({"needs": sws.Executor}, r"Odd\.needs is .*Executor.*; expected a tuple of statistics"),
+        ({"needs": ("counts",)}, r"Odd\.needs is \('counts',\); expected a tuple of statistics"),
+        ({"names": ("others",)}, r"the measure Odd yields 'mine'; its names are others\."),
+    ],
+)
+def test_a_malformed_measure_is_refused(files: Files, attributes: dict[str, Any], said: str) -> None:
+    def values(_self: object, scored: sws.Scored) -> Iterator[sws.Values]:
+        yield scored.whole.overall({"mine": 1.0})
+
+    odd = type("Odd", (), {"names": ("mine",), "needs": (), "values": values, **attributes})()
+    with pytest.raises(sws.SettingsError, match=said):
+        sws.score(files.reference, odd, runs=files.run)

@@ -9,8 +9,8 @@
 - queries: `query`, and optionally attributes in further columns, for use in conditions (a column `text` has the texts
   of the queries); or ids alone. Absent: the queries of the occurrences, sorted.
 
-Times are in seconds. A file is tab or comma separated text, JSON lines or Parquet. The problems of a row name its line;
-in Parquet and in memory, they name the number of the row, from 1.
+Names of columns are read in lower case. Times are in seconds. A file is tab or comma separated text, JSON lines or
+Parquet. The problems of a row name its line; in Parquet and in memory, they name the number of the row, from 1.
 
 Judgments of documents, TREC's qrels: lines `query iteration document relevance`, separated by blanks.
 

@@ -48,6 +48,8 @@ class Encoding:
         shift = self.frame_shift
         if shift is not None and not (isinstance(shift, int | float) and 0 < shift < 1e3):
             raise SettingsError(f"expected a frame shift in seconds, e.g. 0.01; found {shift!r}.")
+        if not isinstance(self.negated, bool):
+            raise SettingsError(f"negate_scores is {self.negated!r}; expected True or False.")
 
     def __bool__(self) -> bool:
         return self.frame_shift is not None or self.negated or self.utterances is not None
