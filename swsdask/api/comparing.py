@@ -453,8 +453,8 @@ def errors(
     >>> found.queries[["n_target", "n_miss"]].to_dict("records")
     [{'n_target': 1, 'n_miss': 1}]
     """
-    from swsdask.scoring.alignment_table import WorstQueries
-    from swsdask.statistics.counts import KEPT
+    from swsdask.scoring.worst_queries import WorstQueries
+    from swsdask.statistics.worst_queries import KEPT
 
     if queries < 1:
         raise SettingsError(f"queries is {queries}; expected 1 or more.")
