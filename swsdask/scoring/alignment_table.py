@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from swsdask.archive.decoded import UnknownDocuments
 from swsdask.archive.protocols import Archive, Cell, Run
-from swsdask.execution.executor import Executor, Progress
+from swsdask.execution.executor import Executor, Progress, naming
 from swsdask.model import system_rows
 from swsdask.model.parquet_files import encoded_in_turn
 from swsdask.model.results import ALIGNMENT
@@ -30,7 +30,7 @@ from swsdask.model.settings import EngineSettings
 from swsdask.model.trials import I64, Bool, Detections, Reference, ScoreRange, Trials, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.places.writing import temporary_folder
-from swsdask.scoring.detections import FEW_ROWS, CellTask, naming, read_ahead, tasks
+from swsdask.scoring.detections import FEW_ROWS, CellTask, cell_name, read_ahead, tasks
 from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.place_trials import document_targets
 from swsdask.statistics.segment_trials import targets_of_segments
@@ -209,7 +209,7 @@ def _align(
     rows, mapped = [], []
     with closing(read_ahead(task.cells, [columns] * len(task.cells), [True] * len(task.cells))) as reads:
         for cell in task.cells:
-            with naming(cell):
+            with naming(cell, cell_name):
                 detections = next(reads)
                 trials = make_trials(detections, reference, scores, aligned=True, source=cell.source)
                 rows.append(_rows(trials, detections, targets, unknown))
