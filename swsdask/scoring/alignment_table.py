@@ -32,7 +32,7 @@ from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.places.writing import temporary_folder
 from swsdask.scoring.detections import FEW_ROWS, CellTask, cell_name, read_ahead, tasks
 from swsdask.statistics.alignment import make_trials, trial_columns
-from swsdask.statistics.place_trials import document_targets
+from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.segment_trials import targets_of_segments
 
 ABSENT = int(np.iinfo(np.int64).min)
@@ -55,7 +55,7 @@ def targets_of(reference: Reference) -> Targets:
     if reference.rule.trials == "virtual":
         return _targets(reference.query, reference.document, reference.channel, reference.start, reference.end)
     if reference.rule.trials == "document":
-        query, document = document_targets(reference.query, reference.document)
+        query, document = distinct_pairs(reference.query, reference.document)
         absent = np.full(len(query), ABSENT)
         return _targets(query, document, absent, absent, absent)
     segments = reference.segments

@@ -24,6 +24,12 @@ def strata_of(condition: Condition) -> Bool:
     return condition.queries[:, np.newaxis] & condition.groups
 
 
+def stratum_numbers(query: I32, group: I16, n_groups: int) -> I64:
+    """The numbers of some strata in row-major order."""
+    numbers: I64 = query.astype(np.int64) * n_groups + group
+    return numbers
+
+
 @lru_cache(maxsize=2)
 def class_targets(reference: Reference) -> I64:
     """N_act of a class's queries in every condition: int64 [n_conditions, n_classes], -1 if the condition has none.
@@ -62,6 +68,12 @@ def layers_of(reference: Reference, number: int) -> I32:
     """The layers of the classes of condition `number`, ascending."""
     layer, _ = class_layers(reference)
     return np.unique(layer[class_targets(reference)[number] >= 0])
+
+
+def stratum_layers(query: I32, group: I16, reference: Reference) -> I32:
+    """The layers of some strata; -1: no condition counts the stratum."""
+    layer, _ = class_layers(reference)
+    return np.append(layer, np.int32(-1))[reference.class_of[query, group]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from swsdask.kernels.entropy import add_costs, softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
-from swsdask.statistics.counts import ends_of, stretches
+from swsdask.statistics.counts import ends_of, stratum_numbers, stretches
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Found, Statistic
 
@@ -169,7 +169,7 @@ class _Scores(NamedTuple):
 
 
 def _stratum(query: I32, group: I16, sums: ExactSums) -> I32:
-    return query * np.int32(sums.digits.shape[1]) + group
+    return stratum_numbers(query, group, sums.digits.shape[1]).astype(np.int32)
 
 
 def _added(sums: ExactSums, scores: _Scores, side: int, prior_log_odds: float, times: int = 1) -> ExactSums:

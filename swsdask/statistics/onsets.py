@@ -19,6 +19,7 @@ import numpy as np
 
 from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use_onsets
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
+from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import trial_groups
 from swsdask.statistics.statistic import Found, OfDetections, Statistic
 
@@ -187,7 +188,7 @@ class _OnsetGroups(NamedTuple):
 def _onsets(reference: Reference) -> _OnsetGroups:
     order = np.lexsort((reference.start, reference.document, reference.query))
     query, document = reference.query[order], reference.document[order]
-    begins = np.flatnonzero(np.append(len(query) > 0, (query[1:] != query[:-1]) | (document[1:] != document[:-1])))
+    begins = np.flatnonzero(row_changes(query, document))
     return _OnsetGroups(
         of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
         document=document[begins],
