@@ -16,7 +16,7 @@ import numpy as np
 from swsdask.kernels.ladder import count_decisions
 from swsdask.kernels.rows import stretch_begins
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Condition, Reference, Trials
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound
 
 
 def strata_of(condition: Condition) -> Bool:
@@ -117,7 +117,7 @@ NO, YES, NONE = 0, 1, -1
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class Counts(FirstRound):
     """Counts of one system's trials.
 
     `mapped` (to a target) and `unmapped` are int64 [n_queries, n_groups, 3], the last axis by decision (`NO`, `YES`,
@@ -126,7 +126,6 @@ class Counts:
     lowest (inf) and the highest (-inf) of all. `dropped` counts the detections that are no trials, by reason.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     mapped: I64
@@ -136,11 +135,6 @@ class Counts:
     lowest: F64
     highest: F64
     dropped: dict[str, int]
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:

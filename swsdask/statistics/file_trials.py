@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.model.trials import F64, I8, I32, I64, Reference, Trials
-from swsdask.statistics.statistic import Found, OfDetections, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, OfDetections
 
 
 @dataclass(frozen=True, eq=False)
-class FileTrials(OfDetections):
+class FileTrials(FirstRound, OfDetections):
     """One system's given trials: equally long columns, ascending by `position`, their place in its files.
 
     `decision` is -1 if there is none, and a `score` may be -0.0.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("document", "position")
 
@@ -36,7 +35,7 @@ class FileTrials(OfDetections):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """Nothing is needed."""
+        """None if the order of files does not count."""
         return () if reference.file_order else None
 
     @classmethod

@@ -18,27 +18,21 @@ from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import Counts, class_layers, strata_of, stretches, trial_groups
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class Hits(FirstRound):
     """The multiset of one system's hits, whatever their decision.
 
     `score` (0.0 for -0.0), `query` and `group` are equally long and sorted by (score, query, group).
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     score: F64
     query: I32
     group: I16
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
@@ -198,23 +192,17 @@ def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
 
 
 @dataclass(frozen=True, eq=False)
-class AtBayes:
+class AtBayes(FirstRound):
     """The number of trials of one system with a score >= the Bayes threshold, -`Reference.prior_log_odds`.
 
     `counts` is int64 [n_queries, n_groups]. This threshold is no rung of a ladder, since ladders do not depend on the
     operating point.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = False
     follows: ClassVar[tuple[str, ...]] = ("prior_log_odds",)
 
     counts: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:

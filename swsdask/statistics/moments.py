@@ -40,7 +40,7 @@ from swsdask.statistics.counts import (
     trial_groups,
 )
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
 _SPAN = 1 << 22
 """Keys of a layer: more than twice 1024 for each of the binades from 1 to `kernels.moments.FARTHEST`."""
@@ -208,13 +208,12 @@ _NOTHING_TO = 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(FirstRound):
     """The given non-target trials of one system in bins about 0, in units of 1: made for log-likelihood ratios.
 
     The layers are those of classes (`statistics.counts.class_layers`); strata that no condition counts are left out.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     zoom: Zoom

@@ -21,19 +21,18 @@ from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
 from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import trial_groups
-from swsdask.statistics.statistic import Found, OfDetections, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, OfDetections, Statistic
 
 _COLUMNS = ("document", "start")
 
 
 @dataclass(frozen=True, eq=False)
-class Onsets(OfDetections):
+class Onsets(FirstRound, OfDetections):
     """The points of one system that use an onset: equally long columns, by query, then in rank order.
 
     `group` is the document's group, `place` its place by id; `start` in ticks; `earned` float64, above 0, at most 1.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = False
     columns: ClassVar[tuple[str, ...]] = _COLUMNS
     follows: ClassVar[tuple[str, ...]] = ("replay",)
@@ -44,11 +43,6 @@ class Onsets(OfDetections):
     place: I32
     start: I32
     earned: F64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:

@@ -33,7 +33,7 @@ from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.alignment import judged_events, ranked_events
 from swsdask.statistics.counts import class_layers, stratum_layers, stretches, trial_groups
 from swsdask.statistics.ladder import Hits, ListedRungs, distinct_scores
-from swsdask.statistics.statistic import Found, OfDetections, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, OfDetections, Statistic
 
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -152,10 +152,8 @@ class OfEvents(OfDetections):
 
 
 @dataclass(frozen=True, eq=False)
-class EventHits(OfEvents):
+class EventHits(FirstRound, OfEvents):
     """The hits among one system's events; `further` counts the other detections of events."""
-
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
 
     hits: Hits
     further: int
@@ -225,10 +223,8 @@ class OfPlaces(OfEvents):
 
 
 @dataclass(frozen=True, eq=False)
-class HitPlaces(OfPlaces):
+class HitPlaces(FirstRound, OfPlaces):
     """The multiset of one system's hits with their places, sorted by (score, place, query, group)."""
-
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
 
     score: F64
     place: I64

@@ -19,7 +19,7 @@ from swsdask.statistics.counts import Counts, stratum_numbers, stretches, trial_
 from swsdask.statistics.ladder import Hits, Ladder
 from swsdask.statistics.moments import Bins, LayeredScores, Moments, Zoom, ZoomedMoments
 from swsdask.statistics.ranks import EventHits, HitPlaces, OfEvents, OfPlaces, TieKeys, pooled_rungs, ranked
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,24 +219,18 @@ def stratum_bins(zoom: Zoom, bounds: I64, stratum: I64, score: F64) -> Bins:
 
 
 @dataclass(frozen=True, eq=False)
-class NontargetEnds:
+class NontargetEnds(FirstRound):
     """The lowest and the highest score of the non-target trials of each stratum, and the number of trials with each.
 
     All are [n_queries, n_groups]; without non-targets inf and -inf, and 0 trials.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     lowest: F64
     highest: F64
     n_lowest: I64
     n_highest: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:

@@ -9,14 +9,14 @@ import numpy as np
 
 from swsdask.model.trials import F64, I8, I16, I32, I64, Reference, Trials
 from swsdask.statistics.counts import NO, trial_groups
-from swsdask.statistics.statistic import Found, OfDetections, Statistic
+from swsdask.statistics.statistic import FirstRound, OfDetections
 
 KEPT = 100
 """The number of false alarms that are kept for a query."""
 
 
 @dataclass(frozen=True, eq=False)
-class HighestFalseAlarms(OfDetections):
+class HighestFalseAlarms(FirstRound, OfDetections):
     """The `KEPT` false alarms of each stratum with the highest scores: trials that are no target and not decided NO.
 
     Equally long columns, sorted by query and group of documents, then score from the highest, document, channel, start
@@ -24,7 +24,6 @@ class HighestFalseAlarms(OfDetections):
     in ticks.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("document", "channel", "start", "duration")
 
@@ -35,11 +34,6 @@ class HighestFalseAlarms(OfDetections):
     channel: I8
     start: I32
     end: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
@@ -74,18 +68,12 @@ class HighestFalseAlarms(OfDetections):
 
 
 @dataclass(frozen=True, eq=False)
-class FoundTargets:
+class FoundTargets(FirstRound):
     """The numbers of targets that have a mapped trial not decided NO, int64, ascending."""
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     target: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
