@@ -1,7 +1,7 @@
 """Counts of trials by stratum, outcome and decision, and the scores at which decisions change.
 
-A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those that no
-condition distinguishes. Trials come as stretches of rows that share their stratum.
+A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those in
+which a false alarm has the same weight in every condition. Trials come as stretches of rows that share their stratum.
 """
 
 from __future__ import annotations
