@@ -456,8 +456,8 @@ def errors(
     >>> found.queries[["n_target", "n_miss"]].to_dict("records")
     [{'n_target': 1, 'n_miss': 1}]
     """
-    from swsdask.scoring.alignment_table import WorstQueries
-    from swsdask.statistics.counts import KEPT
+    from swsdask.scoring.worst_queries import WorstQueries
+    from swsdask.statistics.worst_queries import KEPT
 
     queries, false_alarms = check_whole("queries", queries, 1), check_whole("false_alarms", false_alarms, 0)
     if false_alarms > KEPT:

@@ -31,7 +31,7 @@ from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
-from swsdask.statistics.place_trials import document_targets
+from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
 _YES = {"1", "yes", "true", "oov"}
@@ -312,7 +312,7 @@ def _targets(
     query: I32 = found["query"]
     document: I32 | I64 = found["document"]
     if settings.trials == "document":
-        query, document = document_targets(found["query"], found["document"])
+        query, document = distinct_pairs(found["query"], found["document"])
     elif segments is not None:
         query, segment = segment_targets(segments, **found)
         document = segments.document[segment]

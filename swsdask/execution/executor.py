@@ -127,6 +127,17 @@ def execution_error(what: str, cause: BaseException) -> ExecutionError | Resourc
     return ExecutionError(f"{what}: {type(cause).__name__}{': ' + reason if reason else ''}")
 
 
+@contextmanager
+def naming(item: Item, label: Callable[[Item], str] = str) -> Iterator[None]:
+    """Name the item in the error of a failure within the context; a `SwsdaskError` passes unchanged."""
+    try:
+        yield
+    except SwsdaskError:
+        raise
+    except Exception as error:
+        raise execution_error(label(item), error) from error
+
+
 class Progress(Protocol):
     """Receives the phases of the work, with their numbers of rows, and the rows that are done."""
 
@@ -245,7 +256,7 @@ class _LocalExecutor(ABC):
         """See `Executor.map_reduce`."""
         tree: Tree[Part] = Tree(lambda parts: reduce(merge, parts), fan_in=2)
         for part in self.map(function, items, shared, label=label, done=done, name=name):
-            with _naming("merging partial results"):
+            with naming("merging partial results"):
                 tree.add(part)
         return tree.total()
 
@@ -264,7 +275,7 @@ class _LocalExecutor(ABC):
         call = cast("Callable[[Item, Shared | None], Part]", function)
         with closing(self._calls(call, items, shared)) as calls:
             for item, result in calls:
-                with _naming(item, label):
+                with naming(item, label):
                     part = result()
                 if done is not None:
                     done(item)
@@ -322,14 +333,3 @@ class ThreadExecutor(_LocalExecutor):
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _naming(item: Item, label: Callable[[Item], str] = str) -> Iterator[None]:
-    """Name the item in the error of a failure within the context."""
-    try:
-        yield
-    except SwsdaskError:
-        raise
-    except Exception as error:
-        raise execution_error(label(item), error) from error

@@ -128,6 +128,7 @@ from swsdask.measures.rankings import (
 from swsdask.model.measures import at_level, named_at
 from swsdask.model.ranked_measures import WITHOUT_ORDER, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
+from swsdask.statistics.columns import row_changes
 from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic
 
@@ -421,9 +422,6 @@ class GeneralisedAveragePrecision:
 
 def _again(used: Onsets, points: I64) -> I64:
     """Count the points before each one that are equal in query, score, place and start."""
-    new = np.ones(len(points), np.bool_)
-    if len(points):
-        columns = (column[points] for column in (used.query, used.score, used.place, used.start))
-        new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    new = row_changes(*(column[points] for column in (used.query, used.score, used.place, used.start)))
     place = np.arange(len(points))
-    return place - np.maximum.accumulate(np.where(new, place, 0)) if len(points) else place
+    return place - np.maximum.accumulate(np.where(new, place, 0))

@@ -43,7 +43,8 @@ from swsdask.kernels.rows import best_threshold, pooled_shares, summed_cost
 from swsdask.measures.cross_entropy import impute_score
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.model.trials import F64, I8, I32, I64, Bool, given_scores
-from swsdask.statistics.counts import Counts, FileTrials
+from swsdask.statistics.counts import Counts
+from swsdask.statistics.file_trials import FileTrials
 from swsdask.statistics.statistic import Statistic
 
 LIST_NEEDS: tuple[type[Statistic], ...] = (Counts, FileTrials)

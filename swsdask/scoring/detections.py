@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from graphlib import TopologicalSorter
@@ -19,8 +19,8 @@ import numpy as np
 
 from swsdask.archive.kept import KeptStatistics
 from swsdask.archive.protocols import Cell, Run
-from swsdask.execution.executor import Executor, Tree, execution_error
-from swsdask.model.errors import FEW, SwsdaskError, counted, listed
+from swsdask.execution.executor import Executor, Tree, naming
+from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
 from swsdask.model.tables import number_type
 from swsdask.model.trials import Detections, Reference, ScoreRange, Trials
@@ -79,7 +79,7 @@ class CellTask:
         checked = [not this.checks(cell.system, reference) for cell in self.cells]
         with closing(read_ahead(self.cells, columns, checked)) as reads:
             for cell, names in zip(self.cells, columns, strict=True):
-                with naming(cell):
+                with naming(cell, cell_name):
                     tree.add({cell.system: _of_cell(cell, names, next(reads), reference, this)})
         return tree.total() or {}
 
@@ -226,15 +226,9 @@ def read_ahead(
                 reading.cancel()
 
 
-@contextmanager
-def naming(cell: Cell) -> Iterator[None]:
-    """Name the cell in an `ExecutionError` for any failure inside; a `SwsdaskError` passes unchanged."""
-    try:
-        yield
-    except SwsdaskError:
-        raise
-    except Exception as error:
-        raise execution_error(f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})", error) from error
+def cell_name(cell: Cell) -> str:
+    """The name of a cell in errors."""
+    return f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})"
 
 
 _LARGE = 31 << 20

@@ -22,8 +22,9 @@ from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.system_rows import Spill
 from swsdask.model.trials import Reference
 from swsdask.scoring import detections
-from swsdask.scoring.alignment_table import align_systems, check_complete
+from swsdask.scoring.alignment_table import align_systems
 from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
+from swsdask.scoring.missing_trials import check_complete
 from swsdask.scoring.result_tables import CountedRun, KeptResults, Observer
 from swsdask.scoring.rounds import ResultTables, Statistics, count_systems, score_systems
 from swsdask.statistics.counts import Counts

@@ -54,6 +54,7 @@ from swsdask.kernels.align import Candidates, Occurrences, align, in_time_order,
 from swsdask.model.schemas import INSIDE
 from swsdask.model.trials import F64, I8, I32, I64, AlignmentRule, Detections, Reference, ScoreRange, Trials
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.statistics.columns import row_changes
 from swsdask.statistics.place_trials import (
     Places,
     best_entries,
@@ -120,8 +121,7 @@ def _edges(start: I64, end: I64, rule: AlignmentRule) -> tuple[F64, F64]:
 def _groups(reference: Reference) -> _OccurrenceGroups:
     query, document, channel = reference.query, reference.document, reference.channel
     start, end = reference.start.astype(np.int64), reference.end.astype(np.int64)
-    changes = (query[1:] != query[:-1]) | (document[1:] != document[:-1]) | (channel[1:] != channel[:-1])
-    begins = np.flatnonzero(np.append(len(query) > 0, changes))
+    begins = np.flatnonzero(row_changes(query, document, channel))
     occurrence = np.append(begins, len(query))
     opens, closes = _edges(start, end, reference.rule)
     closing = np.argsort(closes, kind="stable")

@@ -1,34 +1,33 @@
 """Counts of trials by stratum, outcome and decision, and the scores at which decisions change.
 
-A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those that no
-condition distinguishes. Trials come as stretches of rows that share their stratum.
-
-The errors of a system are kept by query: its highest false alarms, and the targets that it found.
-
-MediaEval's tool sorts trials with a stable sort, never pools equal scores, and adds numbers one after the other: its
-output depends on the whole list in the order of the file. So one statistic is that list (`FileTrials`). It is for
-document trials, and made only if `Reference.file_order` is set.
+A stratum is a (query, group of documents). Conditions select strata; `Reference.class_of` merges those in
+which a false alarm has the same weight in every condition. Trials come as stretches of rows that share their stratum.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swsdask.kernels.ladder import count_decisions
 from swsdask.kernels.rows import stretch_begins
-from swsdask.model.trials import F64, I8, I16, I32, I64, Bool, Condition, Reference, Trials
-from swsdask.statistics.statistic import Found, OfDetections, Statistic
+from swsdask.model.trials import F64, I16, I32, I64, Bool, Condition, Reference, Trials
+from swsdask.statistics.statistic import FirstRound
 
 
 def strata_of(condition: Condition) -> Bool:
     """The strata of a condition: bool [n_queries, n_groups]."""
     return condition.queries[:, np.newaxis] & condition.groups
+
+
+def stratum_numbers(query: I32, group: I16, n_groups: int) -> I64:
+    """The numbers of some strata in row-major order."""
+    numbers: I64 = query.astype(np.int64) * n_groups + group
+    return numbers
 
 
 @lru_cache(maxsize=2)
@@ -69,6 +68,12 @@ def layers_of(reference: Reference, number: int) -> I32:
     """The layers of the classes of condition `number`, ascending."""
     layer, _ = class_layers(reference)
     return np.unique(layer[class_targets(reference)[number] >= 0])
+
+
+def stratum_layers(query: I32, group: I16, reference: Reference) -> I32:
+    """The layers of some strata; -1: no condition counts the stratum."""
+    layer, _ = class_layers(reference)
+    return np.append(layer, np.int32(-1))[reference.class_of[query, group]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +117,7 @@ NO, YES, NONE = 0, 1, -1
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class Counts(FirstRound):
     """Counts of one system's trials.
 
     `mapped` (to a target) and `unmapped` are int64 [n_queries, n_groups, 3], the last axis by decision (`NO`, `YES`,
@@ -121,7 +126,6 @@ class Counts:
     lowest (inf) and the highest (-inf) of all. `dropped` counts the detections that are no trials, by reason.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     mapped: I64
@@ -131,11 +135,6 @@ class Counts:
     lowest: F64
     highest: F64
     dropped: dict[str, int]
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
@@ -194,151 +193,3 @@ class Counts:
     def has_decisions(self) -> bool:
         """Whether every trial has a decision."""
         return not (self.mapped[..., NONE].any() or self.unmapped[..., NONE].any())
-
-
-KEPT = 100
-"""The number of false alarms that are kept for a query."""
-
-
-@dataclass(frozen=True, eq=False)
-class HighestFalseAlarms(OfDetections):
-    """The `KEPT` false alarms of each stratum with the highest scores: trials that are no target and not decided NO.
-
-    Equally long columns, sorted by query and group of documents, then score from the highest, document, channel, start
-    and end; the order of equal ones is arbitrary. `document` is -1 for a document that is not in the evaluation; times
-    in ticks.
-    """
-
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
-    aligned: ClassVar[bool] = True
-    columns: ClassVar[tuple[str, ...]] = ("document", "channel", "start", "duration")
-
-    query: I32
-    group: I16
-    score: F64
-    document: I32
-    channel: I8
-    start: I32
-    end: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
-
-    @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """Select from one aligned cell."""
-        detections = trials.detections
-        if trials.hit is None or detections is None:
-            raise ValueError("false alarms need aligned trials")
-        wrong = np.ones(len(trials), np.bool_) if trials.decision is None else trials.decision != NO
-        wrong[trials.hit] = False
-        chosen = np.flatnonzero(wrong)
-        row = chosen if trials.row is None else trials.row[chosen]
-        document, channel, start, duration = (np.asarray(getattr(detections, name))[row] for name in cls.columns)
-        score = trials.score[chosen] + 0.0
-        stratum = trials.query[chosen], trial_groups(trials, chosen)
-        return cls(*stratum, score, document, channel, start, start.astype(np.int64) + duration)._highest()
-
-    def merge(self, other: Self) -> Self:
-        """Select from both parts together."""
-        pairs = zip(self._columns, other._columns, strict=True)
-        return type(self)(*(np.concatenate(pair) for pair in pairs))._highest()
-
-    @property
-    def _columns(self) -> tuple[np.ndarray, ...]:
-        return self.query, self.group, self.score, self.document, self.channel, self.start, self.end
-
-    def _highest(self) -> Self:
-        order = np.lexsort((self.end, self.start, self.channel, self.document, -self.score, self.group, self.query))
-        stratum = self.query[order].astype(np.int64) << 16 | self.group[order]
-        rank = np.arange(len(stratum)) - np.searchsorted(stratum, stratum)
-        kept = order[rank < KEPT]
-        return type(self)(*(column[kept] for column in self._columns))
-
-
-@dataclass(frozen=True, eq=False)
-class FoundTargets:
-    """The numbers of targets that have a mapped trial not decided NO, int64, ascending."""
-
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
-    aligned: ClassVar[bool] = True
-
-    target: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
-
-    @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """Select from one aligned cell."""
-        if trials.hit is None or trials.occurrence is None:
-            raise ValueError("targets need aligned trials")
-        accepted = np.ones(len(trials.hit), np.bool_) if trials.decision is None else trials.decision[trials.hit] != NO
-        return cls(np.sort(trials.occurrence[accepted].astype(np.int64)))
-
-    def merge(self, other: Self) -> Self:
-        """Select from both parts together."""
-        return type(self)(np.sort(np.concatenate([self.target, other.target])))
-
-
-@dataclass(frozen=True, eq=False)
-class FileTrials(OfDetections):
-    """One system's given trials: equally long columns, ascending by `position`, their place in its files.
-
-    `decision` is -1 if there is none, and a `score` may be -0.0.
-    """
-
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
-    aligned: ClassVar[bool] = True
-    columns: ClassVar[tuple[str, ...]] = ("document", "position")
-
-    position: I64
-    score: F64
-    query: I32
-    document: I32
-    decision: I8
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """Nothing is needed."""
-        return () if reference.file_order else None
-
-    @classmethod
-    def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The trials of one aligned cell."""
-        columns = {
-            "position": _of(trials, "position"),
-            "score": _of(trials, "score"),
-            "query": trials.query,
-            "document": _of(trials, "document"),
-            "decision": np.full(len(trials), -1, np.int8) if trials.decision is None else trials.decision,
-        }
-        order = np.argsort(columns["position"], kind="stable")
-        return cls(**{name: column[order] for name, column in columns.items()})
-
-    def merge(self, other: Self) -> Self:
-        """The trials of both parts together. Columns are merged one after the other, as they are large, and sorted only
-        if the parts overlap in the file.
-        """
-        parts = sorted((self, other), key=lambda part: part.position[:1].tolist())
-        first, second = (part.position for part in parts)
-        apart = not (len(first) and len(second)) or first[-1] < second[0]
-        order = slice(None) if apart else np.argsort(np.concatenate([first, second]), kind="stable")
-
-        def both(name: str) -> NDArray[Any]:
-            column: NDArray[np.generic] = np.concatenate([getattr(part, name) for part in parts])[order]
-            return column
-
-        return type(self)(**{field.name: both(field.name) for field in fields(self)})
-
-
-def _of(trials: Trials, column: str) -> NDArray[Any]:
-    """A column of the detection of every trial."""
-    values: NDArray[Any] | None = None if trials.detections is None else getattr(trials.detections, column)
-    if values is None:
-        raise ValueError(f"the column `{column}` was not read")
-    return values if trials.row is None else values[trials.row]

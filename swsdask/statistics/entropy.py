@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from swsdask.kernels.entropy import add_costs, softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
 from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
-from swsdask.statistics.counts import ends_of, stretches
+from swsdask.statistics.counts import ends_of, stratum_numbers, stretches
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound
 
 _LOWEST = 1074
 """The lowest bit of a float is worth 2^-1074."""
@@ -104,23 +104,17 @@ _TARGET, _NONTARGET = -1, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Entropy:
+class Entropy(FirstRound):
     """Sums over one system's given trials of their costs as non-targets, in nats, by stratum.
 
     With eta = `Reference.prior_log_odds` the cost is softplus(s + eta) (2013 measures document, Eq. 37). Every cost is
     a float64 (see `kernels.entropy`), the sum is exact.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = False
     follows: ClassVar[tuple[str, ...]] = ("prior_log_odds",)
 
     costs: ExactSums
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
@@ -169,7 +163,7 @@ class _Scores(NamedTuple):
 
 
 def _stratum(query: I32, group: I16, sums: ExactSums) -> I32:
-    return query * np.int32(sums.digits.shape[1]) + group
+    return stratum_numbers(query, group, sums.digits.shape[1]).astype(np.int32)
 
 
 def _added(sums: ExactSums, scores: _Scores, side: int, prior_log_odds: float, times: int = 1) -> ExactSums:

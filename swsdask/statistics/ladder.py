@@ -10,35 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
-from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
+from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
+from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import Counts, class_layers, strata_of, stretches, trial_groups
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class Hits(FirstRound):
     """The multiset of one system's hits, whatever their decision.
 
     `score` (0.0 for -0.0), `query` and `group` are equally long and sorted by (score, query, group).
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     score: F64
     query: I32
     group: I16
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()] | None:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
@@ -94,14 +88,7 @@ class AllScores(Hits):
 def distinct_scores(scores: F64) -> F64:
     """The distinct scores, ascending. Scores that already ascend, like those of hits, are sorted quickly."""
     ordered = np.sort(scores, kind="stable")
-    return ordered[_changes(ordered)]
-
-
-def _changes(*columns: NDArray[Any]) -> Bool:
-    """The rows that differ from the one before them, and the first."""
-    new = np.ones(len(columns[0]), np.bool_)
-    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return new
+    return ordered[row_changes(ordered)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +104,7 @@ class ListedRungs:
         order = np.argsort(score, kind="stable")
         narrow = query.astype(np.uint16 if n_queries <= 1 << 16 else np.int64)[order]  # NumPy sorts 16 bits by radix
         order = order[np.argsort(narrow, kind="stable")]
-        new = _changes(query[order], score[order])
+        new = row_changes(query[order], score[order])
         kept = order[new]
         return cls(score[kept], np.searchsorted(query[kept], np.arange(n_queries + 1)))
 
@@ -205,23 +192,17 @@ def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
 
 
 @dataclass(frozen=True, eq=False)
-class AtBayes:
+class AtBayes(FirstRound):
     """The number of trials of one system with a score >= the Bayes threshold, -`Reference.prior_log_odds`.
 
     `counts` is int64 [n_queries, n_groups]. This threshold is no rung of a ladder, since ladders do not depend on the
     operating point.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = False
     follows: ClassVar[tuple[str, ...]] = ("prior_log_odds",)
 
     counts: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:

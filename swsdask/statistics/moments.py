@@ -28,9 +28,19 @@ from swsdask.kernels.ladder import count_slots
 from swsdask.kernels.moments import FARTHEST, SUMS, add_powers, merge_sums, nodes, reach
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
-from swsdask.statistics.counts import Counts, class_layers, ends_of, layers_of, strata_of, stretches, trial_groups
+from swsdask.statistics.columns import row_changes
+from swsdask.statistics.counts import (
+    Counts,
+    class_layers,
+    ends_of,
+    layers_of,
+    strata_of,
+    stratum_layers,
+    stretches,
+    trial_groups,
+)
 from swsdask.statistics.ladder import Hits
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
 _SPAN = 1 << 22
 """Keys of a layer: more than twice 1024 for each of the binades from 1 to `kernels.moments.FARTHEST`."""
@@ -53,6 +63,9 @@ class LayeredScores:
     score: F64
 
 
+_NOTHING = LayeredScores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+
+
 @dataclass(frozen=True, eq=False)
 class Bins:
     """The number of scores in a bin, and the sums of the powers of their positions in it, layer by layer.
@@ -71,7 +84,7 @@ class Bins:
     sums: I64
 
     @classmethod
-    def of(cls, zoom: Zoom, scores: LayeredScores, without: LayeredScores, n_layers: int) -> Self:
+    def of(cls, zoom: Zoom, scores: LayeredScores, n_layers: int, without: LayeredScores = _NOTHING) -> Self:
         """The bins of some scores; `without` are scores among them that do not count."""
         there = np.zeros(n_layers + 1, np.bool_)
         there[scores.layer] = True
@@ -195,13 +208,12 @@ _NOTHING_TO = 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(FirstRound):
     """The given non-target trials of one system in bins about 0, in units of 1: made for log-likelihood ratios.
 
     The layers are those of classes (`statistics.counts.class_layers`); strata that no condition counts are left out.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     zoom: Zoom
@@ -220,7 +232,7 @@ class Moments:
             raise ValueError("moments of non-targets need aligned trials")
         hits = _each(trials.query[hit], trial_groups(trials, hit), trials.score[hit], reference)
         _, n_layers = class_layers(reference)
-        return cls(prepared, Bins.of(prepared, _every(trials, reference), hits, n_layers))
+        return cls(prepared, Bins.of(prepared, _every(trials, reference), n_layers, without=hits))
 
     def merge(self, other: Self) -> Self:
         """The moments of both parts together."""
@@ -257,7 +269,7 @@ class ZoomedMoments:
     def prepare(cls, found: Found, reference: Reference) -> Zoom | None:
         """Return the centre and the unit of the bins; None if bins about 0 are fine enough, or there are no trials."""
         hits: Hits = found[Hits]
-        score = hits.score[(_layer_of(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
+        score = hits.score[(stratum_layers(hits.query, hits.group, reference) >= 0) & (np.abs(hits.score) < INFINITE)]
         others = found[Moments].points(layers_of(reference, 0)).z
         others = others[np.abs(others) < FARTHEST]
         if len(others):
@@ -276,14 +288,11 @@ class ZoomedMoments:
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Zoom) -> Self:
         """The moments of one cell."""
         _, n_layers = class_layers(reference)
-        return cls(prepared, Bins.of(prepared, _every(trials, reference), _NOTHING, n_layers))
+        return cls(prepared, Bins.of(prepared, _every(trials, reference), n_layers))
 
     def merge(self, other: Self) -> Self:
         """The moments of both parts together."""
         return type(self)(self.zoom, self.bins.merge(other.bins))
-
-
-_NOTHING = LayeredScores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
 
 
 def nontarget_points(found: Found, reference: Reference, number: int) -> WeightedScores:
@@ -297,26 +306,21 @@ def nontarget_points(found: Found, reference: Reference, number: int) -> Weighte
         moments: Moments = found[Moments]
         return moments.points(layers)
     hits: Hits = found[Hits]
-    own = np.isin(_layer_of(hits.query, hits.group, reference), layers)
+    own = np.isin(stratum_layers(hits.query, hits.group, reference), layers)
     scores = LayeredScores(np.array([0, np.count_nonzero(own)]), np.zeros(1, np.int32), hits.score[own])
-    bins = finest.bins.pooled(layers).minus(Bins.of(finest.zoom, scores, _NOTHING, 1))
+    bins = finest.bins.pooled(layers).minus(Bins.of(finest.zoom, scores, 1))
     return quadrature(bins, finest.zoom)
 
 
 def _every(trials: Trials, reference: Reference) -> LayeredScores:
     parts = stretches(trials)
-    return LayeredScores(parts.bounds, _layer_of(parts.query, parts.group, reference), parts.score)
+    return LayeredScores(parts.bounds, stratum_layers(parts.query, parts.group, reference), parts.score)
 
 
 def _each(query: I32, group: I16, score: F64, reference: Reference) -> LayeredScores:
-    layer = _layer_of(query, group, reference)
-    begins = np.flatnonzero(np.diff(layer, prepend=-2))
+    layer = stratum_layers(query, group, reference)
+    begins = np.flatnonzero(row_changes(layer))
     return LayeredScores(np.append(begins, len(score)), layer[begins], score)
-
-
-def _layer_of(query: I32, group: I16, reference: Reference) -> I32:
-    layer, _ = class_layers(reference)
-    return np.append(layer, np.int32(-1))[reference.class_of[query, group]]
 
 
 def _spread(score: F64, centre: float) -> float:
@@ -376,8 +380,8 @@ class Overlap:
     def from_trials(cls, trials: Trials, reference: Reference, prepared: F64) -> Self:
         """The trials of one cell."""
         parts = stretches(trials)
-        layer, n_layers = class_layers(reference)
-        line = np.append(layer, np.int32(-1))[reference.class_of[parts.query, parts.group]]
+        _, n_layers = class_layers(reference)
+        line = stratum_layers(parts.query, parts.group, reference)
         counts = np.zeros((n_layers, len(prepared)), np.int32)
         highest = np.empty(counts.shape)
         each = np.arange(n_layers, dtype=np.int32)

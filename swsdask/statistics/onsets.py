@@ -19,20 +19,20 @@ import numpy as np
 
 from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use_onsets
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
+from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import trial_groups
-from swsdask.statistics.statistic import Found, OfDetections, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, OfDetections, Statistic
 
 _COLUMNS = ("document", "start")
 
 
 @dataclass(frozen=True, eq=False)
-class Onsets(OfDetections):
+class Onsets(FirstRound, OfDetections):
     """The points of one system that use an onset: equally long columns, by query, then in rank order.
 
     `group` is the document's group, `place` its place by id; `start` in ticks; `earned` float64, above 0, at most 1.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = False
     columns: ClassVar[tuple[str, ...]] = _COLUMNS
     follows: ClassVar[tuple[str, ...]] = ("replay",)
@@ -43,11 +43,6 @@ class Onsets(OfDetections):
     place: I32
     start: I32
     earned: F64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
@@ -187,7 +182,7 @@ class _OnsetGroups(NamedTuple):
 def _onsets(reference: Reference) -> _OnsetGroups:
     order = np.lexsort((reference.start, reference.document, reference.query))
     query, document = reference.query[order], reference.document[order]
-    begins = np.flatnonzero(np.append(len(query) > 0, (query[1:] != query[:-1]) | (document[1:] != document[:-1])))
+    begins = np.flatnonzero(row_changes(query, document))
     return _OnsetGroups(
         of_query=np.searchsorted(query[begins], np.arange(reference.n_queries + 1)),
         document=document[begins],

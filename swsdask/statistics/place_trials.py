@@ -32,6 +32,7 @@ from swsdask.kernels.rows import best_detections, pairs_ascend, target_rows
 from swsdask.model.errors import SHOWN, InputError, Problem
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
 from swsdask.model.units import TICKS_PER_SECOND, seconds
+from swsdask.statistics.columns import distinct_pairs
 
 
 def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> I16 | None:
@@ -113,26 +114,16 @@ class Places:
         return entries if self.row is None else self.row[entries]
 
 
-def distinct_pairs(query: I32, place: I32 | I64) -> tuple[I32, I64]:
-    """The pairs (query, place), each once, sorted; places are not negative."""
-    pairs = np.unique(query.astype(np.int64) << 32 | place.astype(np.int64))
-    return (pairs >> 32).astype(np.int32), pairs & (2**32 - 1)
-
-
-def best_trials(detections: Detections, reference: Reference, places: Places, evaluated: I64 | None) -> Trials:
-    """Make one trial per (query, place) with an evaluated detection, queries in the order of the rows, then by place.
-
-    A trial has the score and decision of its best detection; among equal scores that is the one with the earlier start,
-    then the longer, then the one on the lower channel, then YES before NO, then the earlier row. An unaligned trial's
-    `row` is that of any detection with the best score. `evaluated` are the rows that count; None: all.
-    """
-    return trials_of_highest(detections.score, detections, reference, places, evaluated)
-
-
 def trials_of_highest(
     worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: I64 | None
 ) -> Trials:
-    """Do as `best_trials`, but take the detection of highest `worth` as the best."""
+    """Make one trial per (query, place) with an evaluated detection, queries in the order of the rows, then by place.
+
+    A trial has the score and decision of its best detection: the one of highest `worth`, which is the score or another
+    number; among equal ones that with the earlier start, then the longer, then the one on the lower channel, then YES
+    before NO, then the earlier row. An unaligned trial's `row` is that of any detection of highest worth. `evaluated`
+    are the rows that count; None: all.
+    """
     place = evaluated_places(places, evaluated)
     outside = dropped_outside(detections, evaluated)
     nowhere = int((place < 0).sum()) - sum(outside.values())
@@ -210,20 +201,13 @@ def middle_noise(start: I32, duration: I32) -> I64:
     return noise.astype(np.int64)
 
 
-def document_targets(query: I32, document: I32) -> tuple[I32, I64]:
-    """The target trials: distinct pairs (query, document), sorted, where the document contains the query.
-
-    `query` and `document` are columns of the evaluated occurrences, in any order.
-    """
-    return distinct_pairs(query, document)
-
-
 def document_trials(detections: Detections, reference: Reference, *, aligned: bool, source: str) -> Trials:
     """Make one trial per (query, document) with a detection, queries in the order of the rows, then by document."""
     evaluated = evaluated_rows(detections, reference, source)
     if evaluated is None and pairs_ascend(detections.query, _document(detections), _n_evaluated(reference)):
         return _every_row(detections, reference, aligned=aligned)
-    return best_trials(detections, reference, document_places(detections, reference, aligned=aligned), evaluated)
+    places = document_places(detections, reference, aligned=aligned)
+    return trials_of_highest(detections.score, detections, reference, places, evaluated)
 
 
 def _every_row(detections: Detections, reference: Reference, *, aligned: bool) -> Trials:
@@ -267,4 +251,4 @@ def _n_evaluated(reference: Reference) -> int:
 
 @lru_cache(maxsize=2)
 def _targets(reference: Reference) -> tuple[I32, I64]:
-    return document_targets(reference.query, reference.document)
+    return distinct_pairs(reference.query, reference.document)

@@ -31,9 +31,9 @@ from swsdask.kernels.text import text_order
 from swsdask.model.ranked_measures import RankRule
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.alignment import judged_events, ranked_events
-from swsdask.statistics.counts import class_layers, stretches, trial_groups
+from swsdask.statistics.counts import class_layers, stratum_layers, stretches, trial_groups
 from swsdask.statistics.ladder import Hits, ListedRungs, distinct_scores
-from swsdask.statistics.statistic import Found, OfDetections, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, OfDetections, Statistic
 
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -121,8 +121,8 @@ class PooledRanks(_Ranked):
     def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
         """The trials of one cell between the rungs."""
         parts = stretches(trials)
-        layer, n_layers = class_layers(reference)
-        line = np.append(layer, np.int32(-1))[reference.class_of[parts.query, parts.group]]
+        _, n_layers = class_layers(reference)
+        line = stratum_layers(parts.query, parts.group, reference)
         pooled = np.zeros(len(line), np.int32)
         return cls(*_counted(parts.bounds, pooled, line, parts.score, n_layers, reference, prepared))
 
@@ -152,10 +152,8 @@ class OfEvents(OfDetections):
 
 
 @dataclass(frozen=True, eq=False)
-class EventHits(OfEvents):
+class EventHits(FirstRound, OfEvents):
     """The hits among one system's events; `further` counts the other detections of events."""
-
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
 
     hits: Hits
     further: int
@@ -225,10 +223,8 @@ class OfPlaces(OfEvents):
 
 
 @dataclass(frozen=True, eq=False)
-class HitPlaces(OfPlaces):
+class HitPlaces(FirstRound, OfPlaces):
     """The multiset of one system's hits with their places, sorted by (score, place, query, group)."""
-
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
 
     score: F64
     place: I64
@@ -391,12 +387,12 @@ class TiedRanks(OfPlaces):
     def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
         """The false alarms of one aligned cell."""
         query, group, columns = cls.placed.others(trials, reference)
-        layer, n_layers = class_layers(reference)
+        _, n_layers = class_layers(reference)
         own = np.zeros((len(prepared.own), reference.n_groups), np.int64)
         pooled = np.zeros((len(prepared.pooled), n_layers), np.int64)
         (row, key), (row_all, key_all) = prepared.in_front(*columns, query)
         np.add.at(own, (key, group[row]), 1)
-        line = np.append(layer, np.int32(-1))[reference.class_of[query[row_all], group[row_all]]]
+        line = stratum_layers(query[row_all], group[row_all], reference)
         np.add.at(pooled, (key_all[line >= 0], line[line >= 0]), 1)
         return cls(prepared, own, pooled)
 

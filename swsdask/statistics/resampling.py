@@ -14,11 +14,12 @@ import numpy as np
 from swsdask.kernels.resampling import find_ladder_slots
 from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.alignment import ranked_events
-from swsdask.statistics.counts import Counts, stretches, trial_groups
+from swsdask.statistics.columns import row_changes
+from swsdask.statistics.counts import Counts, stratum_numbers, stretches, trial_groups
 from swsdask.statistics.ladder import Hits, Ladder
 from swsdask.statistics.moments import Bins, LayeredScores, Moments, Zoom, ZoomedMoments
 from swsdask.statistics.ranks import EventHits, HitPlaces, OfEvents, OfPlaces, TieKeys, pooled_rungs, ranked
-from swsdask.statistics.statistic import Found, Statistic
+from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class StratumLadder:
         parts = stretches(trials)
         slots = np.empty(len(parts.score), np.int32)
         find_ladder_slots(cls.compared(parts.score, reference), prepared, slots)
-        stratum: I64 = parts.query.astype(np.int64) * reference.n_groups + parts.group
+        stratum = stratum_numbers(parts.query, parts.group, reference.n_groups)
         cells, counts = np.unique(np.repeat(stratum * len(prepared), np.diff(parts.bounds)) + slots, return_counts=True)
         return cls(prepared, cells, np.asarray(counts, np.int64))
 
@@ -133,7 +134,7 @@ class StratumTies(OfPlaces):
         """The false alarms of one aligned cell."""
         query, group, columns = HitPlaces.others(trials, reference)
         _, (row, key) = prepared.in_front(*columns, query)
-        stratum = query[row].astype(np.int64) * reference.n_groups + group[row]
+        stratum = stratum_numbers(query[row], group[row], reference.n_groups)
         cells, counts = np.unique(stratum * len(prepared.pooled) + key, return_counts=True)
         return cls(prepared, cells, np.asarray(counts, np.int64))
 
@@ -151,7 +152,7 @@ def _added(one: StratumLadder | StratumTies, other: StratumLadder | StratumTies)
     cells = np.concatenate([one.cells, other.cells])
     order = np.argsort(cells, kind="stable")
     cells = cells[order]
-    first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
+    first = np.flatnonzero(row_changes(cells))
     counts = np.concatenate([one.counts, other.counts])[order]
     return cells[first], np.add.reduceat(counts, first) if len(first) else counts
 
@@ -194,7 +195,7 @@ class StratumMoments:
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Zoom) -> Self:
         """The moments of one cell of the archive."""
         parts = stretches(trials)
-        stratum = parts.query.astype(np.int64) * reference.n_groups + parts.group
+        stratum = stratum_numbers(parts.query, parts.group, reference.n_groups)
         return cls(prepared, stratum_bins(prepared, parts.bounds, stratum, parts.score))
 
     def merge(self, other: Self) -> Self:
@@ -209,34 +210,27 @@ class StratumMoments:
 
 def stratum_bins(zoom: Zoom, bounds: I64, stratum: I64, score: F64) -> Bins:
     """The bins of stretches of scores, whose layers are their strata."""
-    nothing = LayeredScores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
     block = stratum // _STRATA
     parts = [Bins.none()]
     for number in np.unique(block).tolist():
         own = np.where(block == number, stratum - number * _STRATA, -1).astype(np.int32)
-        parts.append(Bins.of(zoom, LayeredScores(bounds, own, score), nothing, _STRATA).raised(number * _STRATA))
+        parts.append(Bins.of(zoom, LayeredScores(bounds, own, score), _STRATA).raised(number * _STRATA))
     return Bins(np.concatenate([part.key for part in parts]), np.concatenate([part.sums for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
-class NontargetEnds:
+class NontargetEnds(FirstRound):
     """The lowest and the highest score of the non-target trials of each stratum, and the number of trials with each.
 
     All are [n_queries, n_groups]; without non-targets inf and -inf, and 0 trials.
     """
 
-    after: ClassVar[tuple[type[Statistic], ...]] = ()
     aligned: ClassVar[bool] = True
 
     lowest: F64
     highest: F64
     n_lowest: I64
     n_highest: I64
-
-    @classmethod
-    def prepare(cls, found: Found, reference: Reference) -> tuple[()]:
-        """Nothing is needed."""
-        return ()
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:

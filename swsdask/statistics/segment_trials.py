@@ -41,14 +41,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.model.trials import I8, I32, I64, Bool, Detections, Reference, Segments, Trials
-from swsdask.statistics.place_trials import (
-    Places,
-    best_rows,
-    best_trials,
-    distinct_pairs,
-    evaluated_rows,
-    middle_noise,
-)
+from swsdask.statistics.columns import distinct_pairs
+from swsdask.statistics.place_trials import Places, best_rows, evaluated_rows, middle_noise, trials_of_highest
 
 _LIMIT = 2**34
 """Above four times any time in ticks."""
@@ -69,7 +63,8 @@ def segment_trials(detections: Detections, reference: Reference, *, aligned: boo
     Several trials may be of one detection (see the QUIRK above).
     """
     places = segment_places(detections, reference, aligned=aligned)
-    return best_trials(detections, reference, places, evaluated_rows(detections, reference, source))
+    evaluated = evaluated_rows(detections, reference, source)
+    return trials_of_highest(detections.score, detections, reference, places, evaluated)
 
 
 def segment_places(detections: Detections, reference: Reference, *, aligned: bool) -> Places:

@@ -84,6 +84,17 @@ class Drawable(Protocol):
         ...
 
 
+class FirstRound:
+    """The base of statistics that need no other statistic: they are computed in the first round."""
+
+    after: ClassVar[tuple[type[Statistic], ...]] = ()
+
+    @classmethod
+    def prepare(cls, found: Found, reference: Reference) -> object:
+        """Nothing is needed."""
+        return ()
+
+
 class OfDetections:
     """The base of statistics that also need `columns` of the detections that trials came from.
 

@@ -149,7 +149,7 @@ def test_zoomed_or_not_only_nontargets_of_the_condition_remain(
         assert inside.any() == bool(strata_of(condition).any())
         for found, about in (({Moments: moments}, moments.zoom), ({Hits: hits, ZoomedMoments: zoomed}, zoom)):
             alone = LayeredScores(np.array([0, len(score)]), np.zeros(1, np.int32), score)
-            expected = quadrature(Bins.of(about, alone if len(score) else NOTHING, NOTHING, 1), about)
+            expected = quadrature(Bins.of(about, alone if len(score) else NOTHING, 1), about)
             assert plain(nontarget_points(found, reference, number)) == plain(expected)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from swsdask.model.trials import Segments
-from swsdask.statistics.place_trials import document_targets
+from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.segment_trials import Spans, segment_of, segment_targets, tile
 
 
@@ -131,7 +131,7 @@ def test_a_target_holds_the_first_and_the_last_word_of_an_occurrence():
 
 
 def test_a_document_is_a_target_once():
-    query, document = document_targets(np.array([3, 1, 3, 3], np.int32), np.array([0, 5, 0, 2], np.int32))
+    query, document = distinct_pairs(np.array([3, 1, 3, 3], np.int32), np.array([0, 5, 0, 2], np.int32))
     assert list(zip(query.tolist(), document.tolist(), strict=True)) == [(1, 5), (3, 0), (3, 2)]
-    none = document_targets(np.empty(0, np.int32), np.empty(0, np.int32))
+    none = distinct_pairs(np.empty(0, np.int32), np.empty(0, np.int32))
     assert [column.tolist() for column in none] == [[], []]

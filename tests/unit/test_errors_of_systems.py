@@ -18,7 +18,7 @@ from swsdask.model.comparison import EVENTS, WORST_QUERIES
 from swsdask.render.comparison import audacity_labels, textgrid, write_errors
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
-from swsdask.statistics.counts import KEPT, HighestFalseAlarms
+from swsdask.statistics.worst_queries import KEPT, HighestFalseAlarms
 
 K = 3
 PLACE = ("document", "channel", "start", "end")

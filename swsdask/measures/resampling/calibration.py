@@ -48,9 +48,9 @@ from swsdask.measures.cross_entropy import (
 from swsdask.measures.measure import Population, Scored
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.model.samples import Sample
-from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference
+from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.model.units import INFINITE
-from swsdask.statistics.counts import Counts, strata_of
+from swsdask.statistics.counts import Counts, strata_of, stratum_numbers
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Bins, WeighedBins, Zoom, quadrature
@@ -242,7 +242,8 @@ class ResampledAffine:
         place, strata = places(queries, reference.n_queries), strata_of(population.condition)
         inside = np.flatnonzero(strata[hits.query, hits.group] & (place[hits.query] >= 0))
         inside = inside[np.lexsort((place[hits.query[inside]], hits.score[inside]))]
-        hit, stratum = hits.score[inside], _strata(hits.query[inside], hits.group[inside], reference)
+        hit = hits.score[inside]
+        stratum = stratum_numbers(hits.query[inside], hits.group[inside], reference.n_groups)
         of_hits = stratum_bins(moments.zoom, np.arange(len(hit) + 1), stratum, hit)
         query, group = np.divmod(moments.bins.layer, reference.n_groups)
         chosen = strata[query, group] & (place[query] >= 0)
@@ -262,10 +263,6 @@ class ResampledAffine:
             nonnegative=scored.settings.nonnegative_gamma,
         )
         return {"cnxe_min": found}
-
-
-def _strata(query: I32, group: I16, reference: Reference) -> I64:
-    return query.astype(np.int64) * reference.n_groups + group
 
 
 def _ends(ends: NontargetEnds, strata: Bool) -> tuple[F64, I64, I64]:
