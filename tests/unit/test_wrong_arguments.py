@@ -23,24 +23,24 @@ TABLE = pd.DataFrame({"query": ["q"], "document": ["d"]})
     [
         (lambda f: sws.score(f.reference, runs=f.run, negate_scores="yes"), "negate_scores is 'yes'"),
         (
-            lambda sws, given: sws.errors(f.reference, runs=f.run, queries=1.5),
+            lambda f: sws.errors(f.reference, runs=f.run, queries=1.5),
             "queries is 1.5; expected a whole",
         ),
         (lambda f: sws.errors(f.reference, runs=f.run, false_alarms="2"), "false_alarms is '2'"),
         (
-            lambda sws, given: sws.ingest(f.folder / "new", f.reference, runs=f.run, buckets=8.0),
+            lambda f: sws.ingest(f.folder / "new", f.reference, runs=f.run, buckets=8.0),
             "buckets is",
         ),
         (
-            lambda sws, given: sws.ingest(f.folder / "new", f.reference, runs=f.run, buckets=0),
+            lambda f: sws.ingest(f.folder / "new", f.reference, runs=f.run, buckets=0),
             "buckets is 0",
         ),
         (
-            lambda sws, given: sws.ingest(f.folder / "new", f.reference, runs=f.run, buckets=True),
+            lambda f: sws.ingest(f.folder / "new", f.reference, runs=f.run, buckets=True),
             "buckets is",
         ),
         (
-            lambda sws, given: sws.ingest(None, f.reference, runs=f.run),
+            lambda f: sws.ingest(None, f.reference, runs=f.run),
             "expected a path or URL; found the type N",
         ),
         (lambda f: sws.verify(None), "expected a path or URL; found the type NoneType"),
