@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -310,3 +311,15 @@ def test_lines_that_end_in_carriage_returns_alone(read: Read) -> None:
     assert problems[0].line == 6
     assert piece.document_lines == same.document_lines
     assert len(same) == 3
+
+
+@pytest.mark.parametrize("root", ['xmlns:n="u"', 'xmlns:n="u" xmlns="u"', 'xmlns:n="u" xmlns="v"'])
+def test_elements_with_a_prefix(read: Read, root: str) -> None:
+    """The parser of a list with a prefix reads all its rows: without the prefix its end would not match."""
+    lists = "".join(f'<detected_kwlist kwid="{query}">\n{ROW * 5}</detected_kwlist>\n' for query in ("q1", "q2"))
+    plain = f"<kwslist>\n{lists}</kwslist>\n"
+    prefixed = re.sub(r"<(/?)(\w)", r"<\1n:\2", plain).replace("<n:kwslist>", f"<n:kwslist {root}>")
+    ((piece,), problems), ((expected,), _) = read(prefixed), read(plain)
+    assert not problems
+    assert piece.queries == expected.queries == ("q1", "q2")
+    assert piece.query.tolist() == expected.query.tolist() == [0] * 5 + [1] * 5

@@ -222,10 +222,14 @@ def read_end(window: Window) -> None:
         raise window.fault
 
 
+_PREFIXED = re.compile(rb"<[^\s/>:]+:")
+"""The begin of a start tag whose name has a prefix."""
+
+
 class OddReader:
     """Reads rows in any form of XML from the position of `window`. `closed` is whether the root element has ended.
 
-    A parser that was given an element with namespaces of its own is kept until that element ends.
+    A parser that was given an element with namespaces of its own, or with a prefix, is kept until that element ends.
     """
 
     def __init__(self, window: Window, builder: PieceBuilder, root: Root) -> None:
@@ -258,20 +262,21 @@ class OddReader:
                 raise cut_off(self._window, f"</{self._dialect.root}>")
             feed(self._parser, passed)
             resumable = False
+            prefixed = _PREFIXED.match(passed, passed.rfind(b"<")) is not None
             for event in self._target.events:
-                resumable = self._take(event) and self._kept is None
+                resumable = self._take(event, prefixed) and self._kept is None
                 if self._builder.is_full:
                     yield self._builder.take()
             self._target.events.clear()
 
-    def _take(self, event: _Start | _Other) -> bool:
-        """Handle an event; return whether the scanner can continue after it."""
+    def _take(self, event: _Start | _Other, prefixed: bool) -> bool:
+        """Handle an event of a tag; return whether the scanner can continue after it."""
         if event is _Other.TEXT:
             if self._unknown is None:
                 self._fault("only elements", "text between them", "Remove the text, or put it in a comment.")
             return False
         if isinstance(event, _Start):
-            if event.declares_namespaces and self._kept is None:
+            if (event.declares_namespaces or prefixed) and self._kept is None:
                 self._kept = self._depth
             known = self._unknown is None and self._open(event)
             self._depth += 1
