@@ -165,7 +165,7 @@ def score_observed(
         archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets, after))
         held = runs_of(archive, systems)
         weighed = any(family not in RANKED for family in families)
-        notes = [*check_reference(archive.words, archive.segments, settings.evaluation)]
+        notes = [*check_reference(archive, settings.evaluation)]
         of_runs = {system: [*own] for system, own in check_runs(archive, held, settings.evaluation).items()}
         for system, note in _missing_loads(held, names, settings.evaluation.processing_load):
             of_runs[system].append(note)
@@ -291,7 +291,7 @@ def plan(
     with with_runs(evaluation, given, SerialExecutor()) as (archive, systems):
         held = runs_of(archive, systems)
         notes = (
-            *check_reference(archive.words, archive.segments, settings.evaluation),
+            *check_reference(archive, settings.evaluation),
             *note_lines(check_runs(archive, held, settings.evaluation)),
         )
         references = build_references(archive, settings.evaluation, [key.split(",") for key in by], held)

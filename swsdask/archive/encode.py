@@ -38,7 +38,7 @@ from swsdask.model.resources import Resources
 from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange, finite_scores
-from swsdask.model.units import DocumentCodes, id_hash
+from swsdask.model.units import DocumentCodes, document_id, id_hash
 
 CONTENT_VERSION = 1
 _LANES = 2
@@ -291,6 +291,10 @@ class Tally:
             _note(self.unknown_queries, "a query of the list", remedy, problems)
         if settings.unknown_documents == "error":
             remedy = "Correct the id, or set unknown_documents=outside."
+            whole = [name for name in self.unknown_documents if document_id(name) != name]
+            if whole:
+                bare = document_id(whole[0])
+                remedy = f"Ids of its documents have no folder and no extension: write {bare} for {whole[0]}."
             if judged:
                 remedy = (
                     "Of runs that come in batches, the collection has the judged documents and those of open()'s "

@@ -87,10 +87,16 @@ def check_runs(archive: Archive, runs: Sequence[Run], settings: EvaluationSettin
     return notes
 
 
-def check_reference(words: pa.Table, segments: pa.Table, settings: EvaluationSettings) -> tuple[str, ...]:
-    """Notes on the words and segments of the reference, to show with the numbers."""
+def check_reference(archive: Archive, settings: EvaluationSettings) -> tuple[str, ...]:
+    """Notes on the excerpts, words and segments of the reference, to show with the numbers."""
+    words, segments = archive.words, archive.segments
     said = _metadata(words)
     notes = []
+    if joined := _metadata(archive.documents).get("joined"):
+        notes.append(f"Names of one document in the reference, without folders and extensions: {joined}.")
+    rounded = sum(int(_metadata(table).get("rounded", 0)) for table in (archive.documents, words, segments))
+    if rounded:
+        notes.append(f"Rounded in the reference: {counted(rounded, 'times')} finer than 0.1 ms.")
     if "encoding" in said:
         notes.append(f"The RTTM was read as {said['encoding']}, the encoding that the query list declares.")
     again = FindRule.of(settings).finder in COUNT_REPEATED

@@ -260,7 +260,7 @@ class _Verification:
             if isinstance(archive, StoredDiscovery):
                 _check_discovery(archive)
                 return
-            _check_reference(archive)
+            _check_reference_tables(archive)
             cells = [cell for run in archive.runs for cell in archive.cells(run.system, ROWS_PER_TASK)]
         except ArchiveError as error:
             self.damaged[_file_of(error, self.storage)] = str(error)
@@ -366,7 +366,7 @@ def _file_of(error: ArchiveError, storage: Storage) -> str:
     return str(error).removeprefix(f"{storage.url}/").split(": ", 1)[0].split(", system", 1)[0]
 
 
-def _check_reference(archive: StoredArchive) -> None:
+def _check_reference_tables(archive: StoredArchive) -> None:
     """Raise `ArchiveError` if tables cannot be read or are not those that were ingested."""
     inputs = ReferenceTables.of(archive).inputs
     _ = archive.stored_occurrences

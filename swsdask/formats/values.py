@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, DecimalException
 from difflib import get_close_matches
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdask.model.errors import FEW, listed
 from swsdask.model.schemas import RunHeader
 from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
 from swsdask.places.reading import before_query
@@ -205,6 +206,18 @@ def read_document(filename: str) -> str:
     return document_id(filename)
 
 
+def joined_names(names: Iterable[str]) -> dict[str, str]:
+    """Say which audio file names are one document, because only their folders or extensions differ: metadata.
+
+    The key is `joined`; the dictionary is empty if there are none.
+    """
+    names_of: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        names_of.setdefault(document_id(name), []).append(name)
+    several = [" and ".join(own[:2]) for own in names_of.values() if len(own) > 1]
+    return {"joined": listed(several, FEW)} if several else {}
+
+
 def read_interval(start: str, duration: str) -> TickInterval:
     """The exact start and end, each rounded once, half to even. Raises `FormatError` for the first invalid one.
 
@@ -284,7 +297,9 @@ def read_header(attributes: Mapping[str, str], file: str, system: str | None) ->
     name = system or said or system_of_file(file)
     wrong = id_fault(name)
     if wrong:
-        raise FormatError(f"a system id ({_SYSTEM})", wrong, "Give the system a plain name.")
+        raise FormatError(
+            f"a system id ({_SYSTEM})", wrong, "Give the system a plain name, or name that of the file: NAME=FILE."
+        )
     if not {_LEAST, _MOST} <= set(others):
         return RunHeader(name, None, others)
     return RunHeader(name, _declared_scores(others.pop(_LEAST), others.pop(_MOST)), others)

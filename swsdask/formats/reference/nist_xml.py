@@ -33,7 +33,7 @@ import pyarrow as pa
 from swsdask.formats.files import noted, noted_at, open_bytes, opened_once
 from swsdask.formats.recognise import Format, expect
 from swsdask.formats.text import declared_encoding, known_encoding, read_blocks, read_lines, utf8_blocks
-from swsdask.formats.values import FormatError, read_channel, read_document, read_interval, shown
+from swsdask.formats.values import FormatError, joined_names, read_channel, read_document, read_interval, shown
 from swsdask.formats.xml_stream import End, Start, read_elements
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.schemas import DOCUMENTS, QUERIES
@@ -79,6 +79,7 @@ class _ExcerptReader:
         self._problems = problems
         self._rows: list[tuple[str, int, int, int, str, str]] = []
         self._rounded = 0
+        self._names: dict[str, None] = {}
 
     def add(self, line: int, attributes: dict[str, str]) -> None:
         """Add an excerpt, or note its problems."""
@@ -104,12 +105,14 @@ class _ExcerptReader:
             kind, language = attributes.get("source_type", ""), attributes.get("language", "")
             self._rows.append((document, channel, span.start, span.end, kind, language))
             self._rounded += span.rounded
+            self._names[filename] = None
 
     def table(self) -> pa.Table:
         """The valid excerpts."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(DOCUMENTS)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=DOCUMENTS.with_metadata({"rounded": str(self._rounded)}))
+        metadata = {"rounded": str(self._rounded), **joined_names(self._names)}
+        return pa.Table.from_arrays(arrays, schema=DOCUMENTS.with_metadata(metadata))
 
 
 _BLANKS = re.compile(r"[ \t\r\n]+")

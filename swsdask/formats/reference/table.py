@@ -45,7 +45,7 @@ from swsdask.formats.runs.lines import Once, good_rows, read_qrels_lines
 from swsdask.formats.runs.parquet import check_type, column_names, whole_table
 from swsdask.formats.runs.table import Separated, first_line, json_batches, json_names
 from swsdask.formats.text import read_lines
-from swsdask.formats.values import FormatError, check_columns, shown
+from swsdask.formats.values import FormatError, check_columns, joined_names, shown
 from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, WORDS
 from swsdask.model.trials import Bool
@@ -211,7 +211,7 @@ def read_documents(table: Table | str, problems: Problems) -> pa.Table:
     document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
     text = (given.texts(name) for name in ("source_type", "language"))
     times = (pa.array(column) for column in (rows.channel, rows.start, rows.start + rows.duration))
-    metadata = {"rounded": str(int(rows.rounded.sum()))}
+    metadata = {"rounded": str(int(rows.rounded.sum())), **joined_names(rows.document.ids)}
     return pa.Table.from_arrays([document, *times, *text], schema=DOCUMENTS.with_metadata(metadata))
 
 

@@ -260,6 +260,14 @@ _NEW = -1
 """The code of a text that is new."""
 
 
+_REMEDIES = {
+    "system": "Use a plain name, or name the system of the file: NAME=FILE.",
+    "query": "Use the ids of the reference.",
+    "document": "Use the ids of the reference.",
+}
+"""By the name of a column of ids: what to do about a text that is no id."""
+
+
 class _Ids:
     """The distinct ids of a column, in order of first occurrence. `canonical` gives the id of a text in the column."""
 
@@ -296,7 +304,7 @@ class _Ids:
     def _new_code(self, text: str, row: int, faults: RowFaults) -> int:
         wrong = self._fault_of(text)
         if wrong:
-            faults.note(row, FormatError(f"a {self._name}", wrong, "Use the ids of the reference."))
+            faults.note(row, FormatError(f"a {self._name}", wrong, _REMEDIES[self._name]))
         code = self._code_of_text[text] = self._codes.setdefault(self._canonical(text), len(self._codes))
         return code
 
