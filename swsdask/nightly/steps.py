@@ -39,18 +39,11 @@ from swsdask.model.errors import ArchiveError, InputError, counted
 from swsdask.model.layers import build_settings, load_preset, overrides
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.model.results import Result
-from swsdask.nightly.history import (
-    History,
-    NightLease,
-    commit_night,
-    is_published,
-    night_lease,
-    publish,
-    read_history,
-    remove_unfinished,
-)
+from swsdask.nightly.board import is_published, publish
+from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
 from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.judging import Verdict, Workers, check_conditions, judged, report_of, stored
+from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.settings import NightlyEvaluation
 
 LOG = logging.getLogger("swsdask.nightly")

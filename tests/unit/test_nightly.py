@@ -36,8 +36,10 @@ from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import judging, steps
-from swsdask.nightly.history import HOLDS_S, BusyError, History, Holder, board_page, night_lease, publish, read_history
+from swsdask.nightly.board import board_page, publish
+from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
+from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
 from swsdask.nightly.overview import link, publish_overview
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
@@ -1136,7 +1138,7 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
     assert list((tmp_path / "nightly").iterdir()) == []
     monkeypatch.undo()
     dying = f"held = night_lease(Storage({str(tmp_path)!r})); held.__enter__(); os._exit(0)"
-    imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.history import night_lease"
+    imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.lease import night_lease"
     subprocess.run([sys.executable, "-c", f"{imports}; {dying}"], check=True)
     assert len(list((tmp_path / "nightly").iterdir())) == 1
     with night_lease(storage) as held:
