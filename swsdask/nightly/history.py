@@ -99,7 +99,7 @@ class History:
 
     @cached_property
     def refused(self) -> dict[str, Refused]:
-        """The runs that are set aside, by file: those that were refused when a night last examined them."""
+        """The refused runs, by file: those that had problems when a night last examined them."""
         found: dict[str, Refused] = {}
         for night in self.nights:
             for url in night.record.stamps:

@@ -90,7 +90,7 @@ class NightLease:
         if now is None or now[1] is None or now[1].token != self.holder.token:
             raise BusyError(
                 f"{self.storage.url}: expected the lease of this night; another process has taken it over, because it "
-                "was not renewed in time. What was done so far stays; the other process goes on."
+                "was not renewed in time. What was done so far is kept; the other process continues."
             )
 
 
@@ -123,7 +123,7 @@ def _taken(storage: Storage) -> NightLease:
 
 def _busy(storage: Storage, holder: Holder | None) -> BusyError:
     who = "another process" if holder is None else f"process {holder.process} on {holder.host}"
-    return BusyError(f"{storage.url}: {who} works at this night. There is nothing to do here.")
+    return BusyError(f"{storage.url}: {who} is working on this night. There is nothing to do here.")
 
 
 def _highest(storage: Storage) -> tuple[int, Holder | None] | None:
