@@ -155,7 +155,7 @@ def verify(
     type=FiniteRange(0),
     default=24,
     show_default=True,
-    help="Time without a sign of life after which a writer counts as stopped.",
+    help="Time without activity after which a writer counts as stopped.",
 )
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
 def vacuum(archive: str, older_than: float, dry_run: bool) -> None:

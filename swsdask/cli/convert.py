@@ -265,7 +265,9 @@ def _print_applied(held: Calibration, done: list[Applied], *, negated: bool) -> 
     if others:
         click.echo(f"fitted on {held.fitted_on.system}, applied to {listed(others, FEW)}")
     if held.fitted_on.negated and not negated:
-        click.echo("fitted on costs, with --negate-scores, and applied without: give it too where scores are costs")
+        click.echo(
+            "fitted on costs (--negate-scores), applied without it: give it too if the scores of these runs are costs"
+        )
     if isinstance(held.fitted_on.impute, float):
         mapped = float(held(held.fitted_on.impute))
         click.echo(

@@ -139,7 +139,7 @@ def nightly(
     cluster failed; 5 some runs were refused.
     """
     from swsdask.model.errors import SwsdaskError
-    from swsdask.nightly.history import BusyError
+    from swsdask.nightly.lease import BusyError
     from swsdask.nightly.overview import publish_overview
     from swsdask.nightly.settings import example as example_file
     from swsdask.nightly.settings import load_nightly

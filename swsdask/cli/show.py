@@ -29,7 +29,7 @@ MOST_LEVELS = 8
 @click.argument("archive", metavar="ARCHIVE")
 @click.option("--version", type=int, help="Show an earlier version.")
 @click.option("--versions", is_flag=True, help="List all versions with what each changed.")
-@click.option("--diff", type=int, nargs=2, metavar="A B", help="List what version B adds to version A.")
+@click.option("--diff", type=int, nargs=2, metavar="A B", help="List how version B differs from version A.")
 @records_format_option
 def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int] | None, form: str) -> None:
     """Show what an ARCHIVE contains: documents, queries, words, the conditions for --by, and every run with counts of
@@ -91,7 +91,7 @@ def _show_difference(archive: str, one: int, other: int) -> None:
     from swsdask.archive.store import open_archive
 
     found = difference(archive, one, other)
-    click.echo(f"{archive}, version {other} beside version {one}")
+    click.echo(f"{archive}, version {other} compared with version {one}")
     for what in ("added", "replaced", "removed"):
         for system in getattr(found, what):
             click.echo(f"  {what}: {system}")

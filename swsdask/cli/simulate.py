@@ -100,7 +100,7 @@ def discovery(out: Path, seed: int, phones: int) -> None:
             found = simulate_classes(corpus, system, number)
             if not found.classes:
                 where = f"in {counted(len(corpus.phones), 'phones')}"
-                raise click.UsageError(f"The system {system.name} finds nothing {where}: simulate more --phones.")
+                raise click.UsageError(f"The system {system.name} finds nothing {where}: increase --phones.")
             write_classes(found, written)
             sizes = f"{counted(len(found.classes), 'classes')}, {counted(len(found.fragments), 'fragments')}"
             lines.append(f"  {system.name}.classes: {sizes}")

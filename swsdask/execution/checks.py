@@ -64,7 +64,7 @@ def looking(
             set_options(options)
         for place in places:
             try:
-                reason = None if is_file(place) or is_folder(place) else "it is not there"
+                reason = None if is_file(place) or is_folder(place) else "no such file or folder"
             except Exception as error:
                 reason = str(error)
             if reason is not None:
@@ -95,16 +95,16 @@ def _fault(answer: Answer, own: Mapping[str, object]) -> str | None:
         return None  # The worker was lost during the check; the executor handles this.
     if isinstance(answer, BaseException):
         return (
-            f"cannot be asked what it has: {type(answer).__name__}: {answer}. Install the same Python, Dask and "
-            "swsdask on all workers."
+            f"cannot be checked: {type(answer).__name__}: {answer}. Install the same Python, Dask and swsdask on all "
+            "workers."
         )
     if "import" in answer:
         return f"cannot import swsdask: {answer['import']}. Install swsdask {own['version']} on all workers."
     if answer["version"] != own["version"]:
-        return f"has swsdask {answer['version']}, this is {own['version']}: install the same on all workers"
+        return f"has swsdask {answer['version']}; this process has {own['version']}. Install the same on all workers."
     if answer["code"] != own["code"]:
         return (
-            f"has another swsdask {answer['version']} than this one: the hash of its code is {answer['code']}, here "
+            f"has other code of swsdask {answer['version']} than this process: its hash is {answer['code']}, here "
             f"{own['code']}. Install the same on all workers."
         )
     if "temporary" in answer:
@@ -121,8 +121,8 @@ def _unseen(place: str, reason: str) -> str:
         remedy = "Give the file by an absolute path or a URL: workers have a working directory of their own."
     elif place.startswith(os.path.join(tempfile.gettempdir(), TEMPORARY)):
         remedy = (
-            "Runs of files are kept there until they are scored: set TMPDIR here to a folder that all workers share, "
-            "or ingest the runs into an archive that they see."
+            "Runs read from files are kept there until they are scored: set TMPDIR here to a folder that all workers "
+            "share, or ingest the runs into an archive that they see."
         )
     else:
         remedy = "Put it where all workers see it under the same path, or into a store."

@@ -160,7 +160,7 @@ class LocalProcesses(Workers):
         if current_process().daemon or get_start_method(allow_none=True) not in (None, *get_all_start_methods()):
             raise ClusterError(
                 "this process is a worker of a pool, such as one of multiprocessing, Dask or joblib, and cannot start "
-                "worker processes. Take the executor serial or threads."
+                "worker processes. Use the executor serial or threads."
             )
         check_addresses(_ADDRESSES, "a worker process")
         pool = f"a pool of {counted(self.workers, 'worker processes')}"
@@ -169,7 +169,7 @@ class LocalProcesses(Workers):
         if self.memory == "auto" and self.workers * LEAST_MEMORY > MEMORY_LIMIT:
             raise ClusterError(
                 f"{pool} needs {self.workers * LEAST_MEMORY >> 20:,} MiB of memory; this machine has "
-                f"{MEMORY_LIMIT >> 20:,} MiB. Have fewer of them."
+                f"{MEMORY_LIMIT >> 20:,} MiB. Use fewer."
             )
         try:
             os.getcwd()
@@ -231,7 +231,7 @@ class LocalProcesses(Workers):
                 if (short := shortage(error, "starting worker processes")) is not None:
                     raise short from error
                 raise ClusterError(
-                    f"the worker processes did not start, twice: {error} One was killed, ended with an error of its "
+                    f"the worker processes failed to start twice: {error} One was killed, ended with an error of its "
                     f"own, printed above, or needed more than {counted(self._start_s, 'seconds', 'g')}, which "
                     "timeout_s can extend."
                 ) from error
@@ -289,7 +289,7 @@ class _Running(Workers):
                     client = connected(direct=False)
             except TimeoutError:
                 raise ClusterError(
-                    f"the scheduler at {what} or a worker does not answer within {self.at_most}"
+                    f"the scheduler at {what} or a worker did not answer within {self.at_most}"
                 ) from None
             except (OSError, ValueError, MemoryError) as error:
                 # The answer of a server of another kind reads as a length of any size.
@@ -341,14 +341,14 @@ def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, 
     wanted, at_most = counted(workers, "workers"), counted(timeout_s, "seconds", "g")
     begun: list[Future[str]] = []
     while (there := len(within(timeout_s, client.nthreads))) < workers:
-        tell(f"waiting for {wanted} of {what}, {at_most} at most: {there} there")
+        tell(f"waiting for {wanted} of {what}, {at_most} at most: {there} so far")
         if not there and not begun:
             begun.append(client.submit(str, key=f"first-{uuid4().hex}"))
         left = max(0.1, deadline - time.monotonic())
         try:
             within(left + 1, partial(client.wait_for_workers, there + 1, timeout=left))
         except TimeoutError as error:
-            raise ClusterError(f"{what} has fewer than {wanted} after {at_most}: {there} there") from error
+            raise ClusterError(f"{what} has fewer than {wanted} after {at_most}: {there} so far") from error
 
 
 def reaches_workers(addresses: Iterable[str]) -> bool:
@@ -479,5 +479,5 @@ def check_memory(client: Client) -> None:
         if limit and limit < LEAST_MEMORY:
             raise ClusterError(
                 f"worker {address} has a memory limit of {limit >> 20} MiB; a worker needs {LEAST_MEMORY >> 20} MiB. "
-                "Give each worker more memory, or have fewer of them."
+                "Give each worker more memory, or use fewer workers."
             )

@@ -56,7 +56,7 @@ CANCEL_S = 5.0
 
 MORE_MEMORY = "Give each worker more memory, or set a smaller rows_per_task."
 
-RESUME = "What was stored is untouched: run the command again when the cluster is well."
+RESUME = "What was stored is untouched: run the command again when the cluster works."
 
 
 class DaskExecutor:
@@ -363,7 +363,7 @@ class _FutureWatch:
             return nobody
         self._heed_silent(workers)
         if workers and all(worker["status"] == "paused" for worker in workers.values()):
-            return f"all workers have been paused for lack of memory for {{patience}}. {MORE_MEMORY}"
+            return f"all workers have been paused for {{patience}}, for lack of memory. {MORE_MEMORY}"
         return None
 
     def _heed_silent(self, workers: Mapping[str, Mapping[str, float]]) -> None:
@@ -386,8 +386,8 @@ class _FutureWatch:
     def _restart(self, address: str, *, can_be: bool) -> None:
         if not can_be:
             raise ClusterError(
-                f"worker {address} has not been heard of for {counted(self._silence_s, 'seconds', 'g')}, and has no "
-                f"nanny that could restart it. Restart it, or take it out of the cluster. {RESUME}"
+                f"worker {address} has not responded for {counted(self._silence_s, 'seconds', 'g')}, and has no "
+                f"nanny that could restart it. Restart it, or remove it from the cluster. {RESUME}"
             )
         with suppress(TimeoutError, OSError):
             within(ANSWER_S, lambda: self._client.restart_workers([address], raise_for_error=False))

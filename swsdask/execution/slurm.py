@@ -70,7 +70,7 @@ class SlurmJobs(Workers):
     def connected(self, tell: Tell) -> Iterator[Client]:
         """A client of newly submitted jobs; they are cancelled when the context ends."""
         if which("sbatch") is None:
-            raise ClusterError("sbatch is not there: run the command on a host that submits jobs to SLURM")
+            raise ClusterError("sbatch was not found: run the command on a host that submits jobs to SLURM")
         least = self.workers if self.minimum is None else min(self.minimum, self.workers)
         tell(f"submitting jobs to SLURM: {least} to {self.workers}")
         with ExitStack() as stack:

@@ -187,7 +187,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Refused:
-    """A run that was set aside: the file, its system, its first problems and how many there are.
+    """A refused run: the file, its system, its first problems and how many there are.
 
     A run that could not be reached is `unread`: every night tries it again.
     """

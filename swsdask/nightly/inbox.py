@@ -80,7 +80,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
             if not _may_be_run(url):
                 continue
             if not is_text(url):
-                LOG.warning("passed over, its name is no text in UTF-8: %r", url)
+                LOG.warning("skipped, its name is not UTF-8: %r", url)
                 continue
             date, system = "", url.rsplit("/", 2)[-2] if depth == 1 and not is_glob(entry) else system_of_file(url)
             if named is not None:
@@ -89,22 +89,22 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
                     continue
                 groups = match.groupdict()
                 if not groups["system"]:
-                    LOG.warning("passed over, the pattern finds no system in its path: %s", one_line(url))
+                    LOG.warning("skipped, the pattern matches but names no system: %s", one_line(url))
                     continue
                 date, system = groups.get("date") or "", groups["system"]
                 system = f"{system}-{groups['tag']}" if groups.get("tag") else system
             beside = listed.get(f"{_folder(url)}/{system_of_file(url)}{_RESOURCES}")
             arrived = Arrived(url, system, stamp if beside is None else f"{stamp} {beside[1]}")
             if (there := found.get(system)) and there[0] == date and _folder(there[1].url) != _folder(url):
-                passed_over = min(there[1].url, url, key=_by_name)
+                earlier = min(there[1].url, url, key=_by_name)
                 LOG.warning(
-                    "passed over, a later file is of the system %s too: %s", one_line(system), one_line(passed_over)
+                    "skipped, a later file belongs to the same system, %s: %s", one_line(system), one_line(earlier)
                 )
             if there is None or (date, _by_name(url)) >= (there[0], _by_name(there[1].url)):
                 found[system] = date, arrived
         if named is not None and listed and not any(map(named.search, listed)):
             first = one_line(min(listed))
-            LOG.warning("passed over, no file matches the pattern, which is searched in whole paths: %s", first)
+            LOG.warning("skipped, no file matches the pattern (it is searched in whole paths, such as %s)", first)
     return [arrived for _, (_, arrived) in sorted(found.items())]
 
 
@@ -128,11 +128,11 @@ def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
             if parts.keys() <= inside.keys():
                 found[table] = depth, " ".join(inside[part][1] for part in parts)
             else:
-                LOG.warning("passed over, a table that has more than regular files: %s", one_line(table))
+                LOG.warning("skipped, a table with links or special files: %s", one_line(table))
     deeper = sorted(url for url, depth in folders.items() if depth > 0)
     if deepest is not None and deeper and not any(map(_may_be_run, found)):
         first = one_line(deeper[0])
-        LOG.warning("passed over, folders in folders, in which only a pattern finds runs: %s", first)
+        LOG.warning("skipped, nested folders, where runs are found only with a pattern: %s", first)
     return found
 
 
@@ -156,7 +156,7 @@ def _listed(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]]
         filesystem, root, infos = _found(entry, deepest)
     if isinstance(filesystem, _Local):
         for folder, error in filesystem.missed.items():
-            LOG.warning("passed over, a folder that cannot be listed (%s): %s", error.strerror, one_line(folder))
+            LOG.warning("skipped, a folder that cannot be listed (%s): %s", error.strerror, one_line(folder))
     listed: dict[str, tuple[int, str]] = {}
     folders: dict[str, int] = {}
     for path, info in infos.items():
@@ -168,8 +168,8 @@ def _listed(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]]
         elif info.get("type", "file") == "file":
             listed[url] = depth, stamp_of(info)
         else:
-            what = "a link: links are not followed" if info.get("islink") else "no regular file"
-            LOG.warning("passed over, %s: %s", what, one_line(url))
+            what = "links are not followed" if info.get("islink") else "not a regular file"
+            LOG.warning("skipped, %s: %s", what, one_line(url))
     return listed, folders
 
 

@@ -158,7 +158,7 @@ def _tested(
     left_out = [gate for gate in gates if not is_there(gate.condition, gate.measure)]
     gates = [gate for gate in gates if gate not in left_out]
     notes = [
-        f"gate {gate.text!r}: not tested, and so passed, for no system that was compared has {gate.measure} in the "
+        f"gate {gate.text!r}: not tested, and so passed, because no compared system has {gate.measure} in the "
         f"condition {gate.condition}."
         for gate in left_out
     ]
@@ -178,7 +178,7 @@ def _tested(
     if any(least(gate).adjusted(len(pairs)) >= (gate.p_below or 1) for gate in gates):
         how = replace(how, adjust="max-t")
         notes.append(
-            "p values are adjusted by max-t: Holm's adjustment for so many pairs would let no gate with p fail."
+            "p values are adjusted by max-t: with Holm's adjustment for so many pairs, no gate with p could fail."
         )
     found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers(), advise=False)
     return found, [*notes, *found.notes]

@@ -71,7 +71,7 @@ class NightlyEvaluation(BaseModel):
             except re.error as error:
                 raise ValueError(f"not a regular expression: {error}") from None
             if "system" not in groups or groups - {"system", "date", "tag"}:
-                raise ValueError("expected the group (?P<system>...), and none beside it but date and tag")
+                raise ValueError("expected the group (?P<system>...), and no others but date and tag")
         return pattern
 
     @field_validator("gates")
@@ -169,7 +169,7 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     if (shared := _shared(evaluations)) is not None:
         raise SettingsError(f"{place}: {shared}: each needs its own.")
     if out is not None and _normalised(out) in [_normalised(each.out) for each in evaluations]:
-        raise SettingsError(f"{place}: an evaluation has the out {out!r} of the page of all: each needs its own.")
+        raise SettingsError(f"{place}: an evaluation and the page of all have the out {out!r}: each needs its own.")
     return settings.model_copy(update={"evaluation": evaluations, "out": out})
 
 

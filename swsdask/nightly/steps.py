@@ -39,18 +39,11 @@ from swsdask.model.errors import ArchiveError, InputError, counted
 from swsdask.model.layers import build_settings, load_preset, overrides
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.model.results import Result
-from swsdask.nightly.history import (
-    History,
-    NightLease,
-    commit_night,
-    is_published,
-    night_lease,
-    publish,
-    read_history,
-    remove_unfinished,
-)
+from swsdask.nightly.board import is_published, publish
+from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
 from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.judging import Verdict, Workers, check_conditions, judged, report_of, stored
+from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.settings import NightlyEvaluation
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -89,24 +82,26 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     lines = []
     if not _knows_reference(job, known):
         _read(job)
-        lines = ["the reference is to be taken in: it is new"]
+        lines = ["the reference will be ingested: it is new"]
         if known is not None:
-            lines = ["the reference is to be read: its files changed. With other content the night ends with an error"]
+            lines = ["the reference will be read: its files changed. With other content the night ends with an error"]
     lines += [f"{each.system}: {each.shown} {_how(each, past)}" for each in _unread(news, known, past)]
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if evaluation is not None:
         due = _due(job, evaluation, past)
         if due or lines:
             check_conditions(job, evaluation)
-        lines += [f"{system}: to be scored, {why}" for system, why in due.items()]
+        lines += [f"{system}: will be scored, {why}" for system, why in due.items()]
     if past.last is not None and evaluation is not None and not is_published(job, past, by_this_release=not lines):
-        lines.insert(0, f"night {past.last.number}: to be published again")
+        lines.insert(0, f"night {past.last.number}: will be published again")
     return [f"{job.name}: {line}" for line in lines or ["nothing is new"]]
 
 
 def _how(arrived: Arrived, past: History) -> str:
     before = past.stamps.get(arrived.shown)
-    return "is new" if not before else "counts for that system now" if before == arrived.stamp else "may have changed"
+    if not before:
+        return "is new"
+    return "is now the file of this system" if before == arrived.stamp else "may have changed"
 
 
 def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = None) -> Outcome:
@@ -155,20 +150,20 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         known = _known(job, there)
         with_reference = not _knows_reference(job, known)
         unread = _unread(news, known, past)
-        aside = _set_aside(news, unread, known, past)
-        refused = _take_in(job, unread, past, renewing, workers, with_reference=with_reference)
+        still_refused = _still_refused(news, unread, known, past)
+        refused = _ingest_or_refuse(job, unread, past, renewing, workers, with_reference=with_reference)
         evaluation = _opened(job) if there is None or unread or with_reference else there
         due = _due(job, evaluation, past)
         before = {(each.url, each.problems) for each in past.refused.values()}
-        taken = _without(_without(news, refused), aside)
-        whole = [each.shown for each in taken if each.shown in past.refused]
+        ingested = _without(_without(news, refused), still_refused)
+        whole = [each.shown for each in ingested if each.shown in past.refused]
         record, missed = past.last, None
         if due or gone or whole or any((each.url, each.problems) not in before for each in refused):
-            looked_into = _without(news, aside)  # those set aside stay refused, as recorded then
+            looked_into = _without(news, still_refused)  # these stay as they were recorded
             stamps = {**{each.shown: each.stamp for each in looked_into}, **dict.fromkeys(gone, GONE)}
             stamps |= {each.url: UNREAD for each in refused if each.unread}
-            sources = {each.system: each.shown for each in taken}
-            notes = [f"Refused before, and taken in now: {url}" for url in whole]
+            sources = {each.system: each.shown for each in ingested}
+            notes = [f"Refused before, ingested now: {url}" for url in whole]
             record, rows = _new_record(
                 job, evaluation, past, stamps, sources, refused, due, notes, today, renewing, workers
             )
@@ -277,10 +272,8 @@ def _unread(news: Sequence[Arrived], known: KnownSources | None, past: History) 
     if known is None:
         return list(news)
     files = {RunFile(each.url, each.system): each for each in news}
-    set_aside = {url: refused.problems for url, refused in past.refused.items()}
-    return [
-        files[file] for file in known.parted([*files])[0] if known.refused(file) != set_aside.get(files[file].shown)
-    ]
+    refused = {url: each.problems for url, each in past.refused.items()}
+    return [files[file] for file in known.parted([*files])[0] if known.refused(file) != refused.get(files[file].shown)]
 
 
 def _explicit(job: NightlyEvaluation) -> dict[str, object]:
@@ -313,7 +306,7 @@ def _read(job: NightlyEvaluation) -> Evaluation:
     )
 
 
-def _set_aside(
+def _still_refused(
     news: Sequence[Arrived], unread: Sequence[Arrived], known: KnownSources | None, past: History
 ) -> list[Arrived]:
     """Select the files that stay refused without being read again: they were only copied or touched."""
@@ -323,7 +316,7 @@ def _set_aside(
     return [each for each in rest if known.refused(RunFile(each.url, each.system)) == past.refused[each.shown].problems]
 
 
-def _take_in(
+def _ingest_or_refuse(
     job: NightlyEvaluation,
     news: Sequence[Arrived],
     past: History,
@@ -332,7 +325,7 @@ def _take_in(
     *,
     with_reference: bool,
 ) -> list[Refused]:
-    """Ingest the new runs. Runs with problems are set aside and returned.
+    """Ingest the new runs. Runs with problems are refused and returned.
 
     Runs that were refused before are first validated one by one. If ingesting the others fails, they are too.
 
@@ -441,7 +434,7 @@ def _report(
         evaluation = _opened(job, last.version)
     signatures = _signatures(job, evaluation) if stored(evaluation).version == last.version else {}
     if any(signatures.get(move.system) != past.standings[move.system].signature for move in last.moves):
-        late = "night %d: published without a new report, for settings, swsdask or the archive have changed since"
+        late = "night %d: published without a new report, because settings, swsdask or the archive have changed since"
         LOG.warning(late, last.number, extra={"evaluation": job.name})
         return None
     return report_of(job, evaluation, past, progress, workers)
@@ -464,7 +457,7 @@ def _new_record(
     number = 1 if past.last is None else past.last.number + 1
     day = today.isoformat()
     if past.last is not None and day < past.last.date:
-        late = f"The clock says {day}, but night {past.last.number} was {past.last.date}, which counts on."
+        late = f"The clock says {day}, but night {past.last.number} was on {past.last.date}: that date is used."
         notes = [*notes, late]
         day = past.last.date
     runs = {run.system: run for run in evaluation.archive.runs}

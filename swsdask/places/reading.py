@@ -283,8 +283,8 @@ def _first_block(pipe: IO[bytes]) -> bytes | None:
         if any(event == select.POLLHUP for _, event in events.poll(100)):
             return b""
         if time.monotonic() > deadline:
-            found = f"none that did within {counted(WRITER_S, 'seconds', 'g')}"
-            remedy = "Start the one that writes, or name a file."
+            found = f"one that none opened within {counted(WRITER_S, 'seconds', 'g')}"
+            remedy = "Start the program that writes it, or name a file."
             raise InputError(Problem(str(pipe.name), None, "a pipe that a program opens for writing", found, remedy))
 
 
@@ -309,7 +309,7 @@ def _identity(descriptor: int) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_size
 
 
-UNKNOWN_OPTION = "Check the options of the store: its library does not take one of them, or not this value."
+UNKNOWN_OPTION = "Check the options of the store: its library does not accept one of them, or its value."
 """The remedy for a `TypeError` of a library."""
 
 
@@ -329,10 +329,10 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
         return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))
     if isinstance(error, PermissionError):
         remedy = "Change its permissions." if is_local(url) else "Check the credentials and their permissions."
-        found = "no permission to" if is_local(url) else f"no permission to: {error}".rstrip(".")
+        found = "no permission" if is_local(url) else f"no permission: {error}".rstrip(".")
         problem = Problem(url, None, "a file that may be read", found, remedy)
     elif isinstance(error, ImportError):
-        problem = Problem(url, None, "a storage that is installed", f"{error}", "Install what that names.")
+        problem = Problem(url, None, "a storage whose library is installed", f"{error}", "Install what is missing.")
     else:
         found = f"{type(error).__name__}: {error}".rstrip(".")
         remedy = UNKNOWN_OPTION if isinstance(error, TypeError) else "Check the path and the access to it."

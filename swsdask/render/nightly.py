@@ -200,8 +200,8 @@ def metrics(page: BoardPage, seconds: float) -> str:
         ("rows", "Detections that the last night ingested.", last.rows),
         ("systems", "Systems on the board.", page.n_systems),
         ("systems_scored", "Systems that the last night scored.", len(last.moves)),
-        ("runs_new", "Runs among them that are new, or in the place of others.", len(arrived)),
-        ("runs_refused", "Runs that are set aside.", len(page.refused)),
+        ("runs_new", "New and replaced runs that the last night scored.", len(arrived)),
+        ("runs_refused", "Runs that are refused.", len(page.refused)),
         ("gates_failed", "Gates that failed in the last night.", len(last.gates)),
     )
     for name, help_text, count in counts:

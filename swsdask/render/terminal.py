@@ -55,7 +55,8 @@ def print_leaderboard(
     _print_line(console, "Also scored", ", ".join(m for m in found.measures if m not in columns))
     for note in result.notes:
         _print_line(console, "Note", note)
-    _print_line(console, "Left out for want of width (--wide)", ", ".join(m for group in narrow for m in group))
+    left_out = ", ".join(measure for group in narrow for measure in group)
+    _print_line(console, "Not shown, the terminal is too narrow (--wide shows them)", left_out)
     room = console.height // max(1, len(found.conditions)) if console.is_terminal else None
     for condition in found.conditions:
         console.print()

@@ -19,7 +19,8 @@ from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.model.leaderboard import REPLACED, Move, Record
 from swsdask.model.schemas import SEGMENTS
-from swsdask.nightly.history import HISTORY, board_page, commit_night, read_history
+from swsdask.nightly.board import board_page
+from swsdask.nightly.history import HISTORY, commit_night, read_history
 from swsdask.nightly.settings import load_nightly
 from swsdask.render.nightly import atom_feed, index, metrics
 from swsdask.simulate.evaluation import SimulatedEvaluation, write

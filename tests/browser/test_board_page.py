@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from swsdask.model.leaderboard import NEW, REPLACED, Move, Record, Refused
-from swsdask.nightly.history import HISTORY, History, Night, board_page
+from swsdask.nightly.board import board_page
+from swsdask.nightly.history import HISTORY, History, Night
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.render.nightly import EvaluationState, index, overview
 from tests.browser.chromium import CHROMIUM, POLICY, open_page

@@ -251,7 +251,7 @@ def test_a_calibration_knows_that_it_was_fitted_on_costs(swsdask: Call, files: F
     fit = ("--on", world, "--preset", "sws2013", "--negate-scores", "--out", fitted)
     assert swsdask("calibrate", costs, *fit).code == 0
     assert sws.Calibration.read(fitted).fitted_on.negated
-    said = "fitted on costs, with --negate-scores, and applied without"
+    said = "fitted on costs (--negate-scores), applied without it"
     for options in ([], ["--negate-scores"]):
         applied = swsdask("calibrate", "--apply", fitted, costs, *options, "--out", files.folder / f"out{len(options)}")
         assert applied.code == 0

@@ -378,5 +378,5 @@ def test_a_note_that_holds_for_many_systems_is_one_line(swsdask: Call, folder: P
 def test_nothing_to_find_is_no_class_file(swsdask: Call, tmp_path: Path) -> None:
     outcome = swsdask("simulate", "discovery", "--out", tmp_path, "--phones", "1")
     assert outcome.code == 2
-    assert "The system careful finds nothing in 3 phones: simulate more --phones." in outcome.err
+    assert "The system careful finds nothing in 3 phones: increase --phones." in outcome.err
     assert not list(tmp_path.glob("*.classes"))

@@ -369,7 +369,7 @@ def test_the_command_that_the_demo_prints_is_quoted(swsdask: Call, tmp_path: Pat
 def test_a_corpus_is_written_whole_or_not_at_all(swsdask: Call, tmp_path: Path) -> None:
     outcome = swsdask("simulate", "discovery", "--phones", "1", "--out", tmp_path)
     assert outcome.code == 2
-    assert "simulate more --phones" in outcome.err
+    assert "increase --phones" in outcome.err
     assert contents(tmp_path) == {}
 
 

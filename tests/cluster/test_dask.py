@@ -203,7 +203,7 @@ def test_workers_of_another_version_are_refused(
     monkeypatch.setattr(swsdask, "__version__", "0.0.9")
     address = client.cluster.scheduler_address
     with (
-        pytest.raises(ClusterError, match=r"worker tls://.* has swsdask .*, this is 0\.0\.9"),
+        pytest.raises(ClusterError, match=r"worker tls://.* has swsdask .*; this process has 0\.0\.9"),
         RunningAt(address=address, **keys).connected(print),
     ):
         pass
@@ -213,13 +213,13 @@ def test_too_few_workers(client: Any, keys: dict[str, Path]) -> None:
     told: list[str] = []
     address = client.cluster.scheduler_address
     with (
-        pytest.raises(ClusterError, match=r"fewer than 50 workers after 10 seconds: 2 there"),
+        pytest.raises(ClusterError, match=r"fewer than 50 workers after 10 seconds: 2 so far"),
         RunningAt(address=address, workers=50, timeout_s=10, **keys).connected(told.append),
     ):
         pass
     assert told == [
         f"connecting to the scheduler at {address}, 10 seconds at most",
-        f"waiting for 50 workers of the scheduler at {address}, 10 seconds at most: 2 there",
+        f"waiting for 50 workers of the scheduler at {address}, 10 seconds at most: 2 so far",
     ]
 
 
@@ -289,7 +289,7 @@ def test_a_worker_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
         execution._FutureWatch(client, 0.1).next_of(SimpleQueue())
     assert client.restarted == ["0"]
     client = Info("running")
-    with pytest.raises(ClusterError, match=r"worker 0 has not been heard of for 0\.1 seconds, and has no nanny.*again"):
+    with pytest.raises(ClusterError, match=r"worker 0 has not responded for 0\.1 seconds, and has no nanny.*again"):
         execution._FutureWatch(client, 0.1).next_of(SimpleQueue())
 
 
@@ -311,7 +311,7 @@ def test_a_scheduler_that_is_stopped_before_it_is_reached(elsewhere: Elsewhere, 
         executor.map_reduce(cells.linear, range(5), cells.add, (1, 0))
     elsewhere.scheduler.send_signal(signal.SIGSTOP)
     (tmp_path / "c.toml").write_text(f'kind = "scheduler_file"\npath = "{elsewhere.file}"\ntimeout_s = 2\n')
-    with pytest.raises(ClusterError, match="does not answer within 2 seconds"), cluster(tmp_path / "c.toml"):
+    with pytest.raises(ClusterError, match="did not answer within 2 seconds"), cluster(tmp_path / "c.toml"):
         pass
 
 
@@ -513,7 +513,7 @@ def test_workers_that_do_not_start_in_time_are_killed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(clusters, "ANSWER_S", 0.01)
     monkeypatch.setattr(clusters, "LocalCluster", wait_for_a_stuck_worker)
     before = set(active_children())
-    with pytest.raises(ClusterError, match="did not start, twice: Nanny failed to start"):
+    with pytest.raises(ClusterError, match="failed to start twice: Nanny failed to start"):
         LocalProcesses(workers=1, timeout_s=0.01).connected(print).__enter__()
     assert set(active_children()) <= before
 
@@ -539,5 +539,5 @@ def test_a_file_that_workers_do_not_see_is_an_error_before_the_work(executor: Da
     there = tmp_path / "there"
     there.touch()
     executor.check([str(there)])
-    with pytest.raises(ClusterError, match=r"worker tls://.* does not see .*gone: it is not there\."):
+    with pytest.raises(ClusterError, match=r"worker tls://.* does not see .*gone: no such file or folder\."):
         executor.check([str(there), str(tmp_path / "gone")])

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from swsdask.archive.cells import chunk_range
 from swsdask.archive.store import open_archive
 from swsdask.model.errors import SwsdaskError
-from swsdask.nightly.history import LATEST, BusyError
+from swsdask.nightly.board import LATEST
+from swsdask.nightly.lease import BusyError
 from swsdask.nightly.steps import run_night
 from tests.faults import hostile, nights, samples
 from tests.faults.samples import IDENTICAL, REFUSED, Outcome, Sample

@@ -33,7 +33,7 @@ from swsdask.archive.kept import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.execution import fork_server
-from swsdask.nightly.history import BusyError
+from swsdask.nightly.lease import BusyError
 from swsdask.nightly.settings import NightlyEvaluation, load_nightly
 from swsdask.nightly.steps import run_night
 from swsdask.render.nightly import DURATION

@@ -75,6 +75,6 @@ def test_jobs_come_with_the_work_and_go_with_the_context(tmp_path: Path) -> None
     assert found == engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
     assert told[:2] == [
         "submitting jobs to SLURM: 0 to 2",
-        "waiting for 1 worker of SLURM, 600 seconds at most: 0 there",
+        "waiting for 1 worker of SLURM, 600 seconds at most: 0 so far",
     ]
     assert not list(tmp_path.glob("swsdask-keys-*"))

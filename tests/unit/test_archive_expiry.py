@@ -164,7 +164,7 @@ def test_the_command_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
         return capsys.readouterr().out.splitlines()
 
     assert [line.split()[0] for line in printed("show", url, "--versions")[2:]] == ["1", "2", "3", "4", "5"]
-    changed = [f"{url}, version 3 beside version 1", "  added: b", "  replaced: a"]
+    changed = [f"{url}, version 3 compared with version 1", "  added: b", "  replaced: a"]
     assert printed("show", url, "--diff", "1", "3") == changed
     assert printed("show", url, "--diff", "3", "3")[1:] == ["  the same systems and settings"]
     with pytest.raises(SystemExit):

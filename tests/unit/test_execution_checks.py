@@ -41,23 +41,23 @@ def test_a_worker_that_is_lost_meanwhile_is_no_fault() -> None:
     ("answer", "said"),
     [
         ({"import": "No module named 'swsdask'"}, r"cannot import swsdask: No module.* Install swsdask [0-9.]+ on all"),
-        ({**OWN, "version": "0.0.9"}, r"has swsdask 0\.0\.9, this is .*: install the same on all workers"),
-        ({**OWN, "code": "0"}, r"has another swsdask .* hash of its code is 0, here [0-9a-f]{16}\. Install the same"),
+        ({**OWN, "version": "0.0.9"}, r"has swsdask 0\.0\.9; this process has .*\. Install the same on all workers"),
+        ({**OWN, "code": "0"}, r"has other code of swsdask .* its hash is 0, here [0-9a-f]{16}\. Install the same"),
         ({**OWN, "temporary": "[Errno 30]"}, r"cannot write temporary files: \[Errno 30\]\. Set TMPDIR"),
-        ({**OWN, "unseen": ("runs/a.xml", "it is not there")}, r"does not see runs/a\.xml: .* absolute path or a URL"),
-        ({**OWN, "unseen": ("/data/a", "it is not there")}, r"does not see /data/a: .* under the same path, or into"),
+        ({**OWN, "unseen": ("runs/a.xml", "it is missing")}, r"does not see runs/a\.xml: .* absolute path or a URL"),
+        ({**OWN, "unseen": ("/data/a", "it is missing")}, r"does not see /data/a: .* under the same path, or into"),
         (
-            {**OWN, "unseen": (f"{tempfile.gettempdir()}/a", "it is not there")},
+            {**OWN, "unseen": (f"{tempfile.gettempdir()}/a", "it is missing")},
             r"does not see .*: .* under the same path",
         ),
         ({**OWN, "unseen": ("s3://b/a", "no credentials")}, r"does not see s3://b/a: no credentials\. Give its host"),
         (
-            {**OWN, "unseen": (f"{tempfile.gettempdir()}/swsdask-tmp-x/lease", "it is not there")},
+            {**OWN, "unseen": (f"{tempfile.gettempdir()}/swsdask-tmp-x/lease", "it is missing")},
             r"does not see .* set TMPDIR here to a folder that all workers share",
         ),
         (
             TypeError("code() argument 13"),
-            r"cannot be asked what it has: TypeError: code\(\).* Install the same Python",
+            r"cannot be checked: TypeError: code\(\).* Install the same Python",
         ),
     ],
 )
@@ -69,7 +69,7 @@ def test_what_a_worker_lacks_is_an_error_with_a_remedy(answer: Any, said: str) -
 
 def test_the_first_place_that_is_not_seen_is_named(tmp_path: Path) -> None:
     missing = [str(tmp_path / name) for name in ("one", "two")]
-    assert looking(missing, {})()["unseen"] == (missing[0], "it is not there")
+    assert looking(missing, {})()["unseen"] == (missing[0], "no such file or folder")
 
 
 def test_a_folder_of_temporary_files_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ def test_slurm_needs_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PATH", str(tmp_path))
     file = tmp_path / "jobs.toml"
     file.write_text('kind = "slurm"\nworkers = 2\n')
-    with pytest.raises(ClusterError, match=r"sbatch is not there: run the command on a host"):
+    with pytest.raises(ClusterError, match=r"sbatch was not found: run the command on a host"):
         kind_of(str(file))
 
 
@@ -135,7 +135,7 @@ def test_addresses_and_files() -> None:
 
 def test_more_workers_than_memory_has_room_for_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "MEMORY_LIMIT", 1 << 30)
-    told = "a pool of 3 worker processes needs 1,536 MiB of memory; this machine has 1,024 MiB. Have fewer of them."
+    told = "a pool of 3 worker processes needs 1,536 MiB of memory; this machine has 1,024 MiB. Use fewer."
     with pytest.raises(ClusterError, match=told), LocalProcesses(workers=3).connected(lambda _: None):
         raise AssertionError("they were started")
 
@@ -145,7 +145,7 @@ def test_more_workers_than_memory_has_room_for_are_not_started(monkeypatch: pyte
 )
 def test_a_worker_of_a_pool_starts_no_workers(monkeypatch: pytest.MonkeyPatch, name: str, found: object) -> None:
     monkeypatch.setattr(clusters, name, lambda **_: found)
-    told = "this process is a worker of a pool, .* Take the executor serial or threads"
+    told = "this process is a worker of a pool, .* Use the executor serial or threads"
     with pytest.raises(ClusterError, match=told), LocalProcesses(workers=1).connected(lambda _: None):
         raise AssertionError("they were started")
 

@@ -78,7 +78,9 @@ def test_a_pipe_that_nobody_writes_into_is_one_error(
 ) -> None:
     monkeypatch.setattr(reading, "WRITER_S", 0.3)
     os.mkfifo(tmp_path / "x")
-    with pytest.raises(InputError, match=r"x: expected a pipe that a program opens .* none that did within 0\.3 sec"):
+    with pytest.raises(
+        InputError, match=r"x: expected a pipe that a program opens .* that none opened within 0\.3 sec"
+    ):
         take(str(tmp_path / "x"))
 
 

@@ -36,8 +36,10 @@ from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import judging, steps
-from swsdask.nightly.history import HOLDS_S, BusyError, History, Holder, board_page, night_lease, publish, read_history
+from swsdask.nightly.board import board_page, publish
+from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
+from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
 from swsdask.nightly.overview import link, publish_overview
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
@@ -236,7 +238,7 @@ def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
     run_night(asked, DAY)
     before = board_of(three_nights)
     shutil.rmtree(three_nights / "board")
-    assert plan_night(asked) == ["demo: night 1: to be published again"]
+    assert plan_night(asked) == ["demo: night 1: will be published again"]
     assert run_night(asked, date(2021, 1, 1)).record is not None
     assert board_of(three_nights) == before
     for name in ("index.html", "feed.xml", "metrics.prom", "latest.json"):
@@ -246,7 +248,7 @@ def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
     shutil.rmtree(three_nights / "board")
     shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
     first, second = plan_night(asked)
-    assert first == "demo: night 1: to be published again"
+    assert first == "demo: night 1: will be published again"
     assert second.startswith("demo: another: ")
 
 
@@ -294,7 +296,7 @@ def test_a_night_that_is_published_late_has_the_report_of_its_own_runs_and_setti
     record = run_night(asked, DAY).record
     assert record is not None
     assert record.number == 4
-    late = "night 3: published without a new report, for settings, swsdask or the archive have changed since"
+    late = "night 3: published without a new report, because settings, swsdask or the archive have changed since"
     assert (late in caplog.messages) == (change == "the settings")
     assert (report.read_bytes() if report.exists() else None) == (None if change == "the settings" else before)
 
@@ -344,7 +346,7 @@ def test_a_board_of_another_archive_or_name_is_published_again(three_nights: Pat
     assert run_night(asked, DAY).record is not None
     assert run_night(asked, DAY).record is None
     renamed = asked.model_copy(update={"name": "renamed"})
-    assert plan_night(renamed) == ["renamed: night 1: to be published again"]
+    assert plan_night(renamed) == ["renamed: night 1: will be published again"]
     assert run_night(renamed, DAY).record is not None
     board = shutil.copytree(three_nights / "board", three_nights / "kept")
     shutil.rmtree(three_nights / "archive")
@@ -767,7 +769,7 @@ def test_a_replaced_run_without_the_leading_measure_is_not_tested(three_nights: 
     )
     assert [math.isnan(number) for number in (move.value, move.p)] == [True, True]
     assert record.gates == ()
-    told = f"gate {gate!r}: not tested, and so passed, for no system that was compared has atwv in the condition all."
+    told = f"gate {gate!r}: not tested, and so passed, because no compared system has atwv in the condition all."
     assert (told in record.notes) == ("p <" in gate)
 
 
@@ -885,16 +887,16 @@ def test_a_run_that_is_rewritten_while_a_night_works_is_taken_by_the_next(
     shutil.copytree(three_nights / "inbox/weak", run.parent)
     at = time.time() - age_s
     os.utime(run, (at, at))
-    inner = steps._take_in
+    inner = steps._ingest_or_refuse
 
     def then_rewritten(*given: Any, **named: Any) -> Any:
         taken = inner(*given, **named)
         with_another_score(run)
         return taken
 
-    monkeypatch.setattr(steps, "_take_in", then_rewritten)
+    monkeypatch.setattr(steps, "_ingest_or_refuse", then_rewritten)
     first = run_night(asked, DAY).record
-    monkeypatch.setattr(steps, "_take_in", inner)
+    monkeypatch.setattr(steps, "_ingest_or_refuse", inner)
     second = run_night(asked, DAY).record
     assert first is not None
     assert second is not None
@@ -1016,9 +1018,7 @@ def test_a_folder_in_an_inbox_without_permission_is_passed_over_with_a_warning(
     monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)
     assert [arrived.system for arrived in look([f"{tmp_path}/{entry}"])] == ["good"]
     (warning,) = {*caplog.messages}
-    assert re.fullmatch(
-        r"passed over, a folder that cannot be listed \(Permission denied\): .*/inbox/locked/?", warning
-    )
+    assert re.fullmatch(r"skipped, a folder that cannot be listed \(Permission denied\): .*/inbox/locked/?", warning)
 
 
 def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:
@@ -1090,7 +1090,7 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
         shutil.rmtree(three_nights / "board")
         code_of([str(place), "--log-format", "json"])
     warned = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    for part in ("a library warns", "a link: links are not followed", "false ended with exit code 1"):
+    for part in ("a library warns", "skipped, links are not followed", "false ended with exit code 1"):
         assert [each["evaluation"] for each in warned if part in each["message"]] == ["demo"], part
     place.write_text(place.read_text().replace('"false", ', '"tee", '))
     assert [each for each in said if each.get("rows") and "seconds" in each and each["evaluation"] == "demo"]
@@ -1124,7 +1124,7 @@ def test_settings_that_only_the_archive_keeps_are_reported(
 def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path))
     with night_lease(storage) as held:
-        with pytest.raises(BusyError, match="works at this night"), night_lease(storage):
+        with pytest.raises(BusyError, match="is working on this night"), night_lease(storage):
             pass
         held.check()
         late = time.time() + 2 * HOLDS_S
@@ -1136,7 +1136,7 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
     assert list((tmp_path / "nightly").iterdir()) == []
     monkeypatch.undo()
     dying = f"held = night_lease(Storage({str(tmp_path)!r})); held.__enter__(); os._exit(0)"
-    imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.history import night_lease"
+    imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.lease import night_lease"
     subprocess.run([sys.executable, "-c", f"{imports}; {dying}"], check=True)
     assert len(list((tmp_path / "nightly").iterdir())) == 1
     with night_lease(storage) as held:
@@ -1284,7 +1284,7 @@ def test_the_way_to_a_board(page: str, board: str, way: str | None) -> None:
 def test_the_page_of_all_needs_its_own_place(tmp_path: Path) -> None:
     place = tmp_path / "nightly.toml"
     place.write_text(f'out = "./board/"\n{FILE}')
-    with pytest.raises(SettingsError, match="the page of all: each needs its own"):
+    with pytest.raises(SettingsError, match=r"the page of all have the out .*: each needs its own"):
         load_nightly(place)
 
 
@@ -1331,7 +1331,7 @@ def test_files_of_one_system_in_several_folders_are_told(
     assert caplog.messages == []
     (taken,) = look([f"{tmp_path}/*/*/*.xml"])
     assert taken.url == f"{tmp_path}/b/2020-01-02/run.xml"
-    told = f"passed over, a later file is of the system run too: {tmp_path}/a/2020-01-01/run.xml"
+    told = f"skipped, a later file belongs to the same system, run: {tmp_path}/a/2020-01-01/run.xml"
     assert {*caplog.messages} == {told}
 
 
@@ -1352,8 +1352,8 @@ def test_links_and_pipes_in_an_inbox_are_passed_over_with_a_warning(
         found = sorted({record.getMessage() for record in caplog.records})
         links = ["folder/broken.tsv", "link.tsv"] if entry == str(inbox) else ["link.tsv"]
         assert found == [
-            *(f"passed over, a link: links are not followed: {inbox}/{name}" for name in links),
-            f"passed over, no regular file: {inbox}/pipe.tsv",
+            *(f"skipped, links are not followed: {inbox}/{name}" for name in links),
+            f"skipped, not a regular file: {inbox}/pipe.tsv",
         ]
 
 

@@ -171,7 +171,7 @@ def test_a_run_that_is_whole_again_is_no_longer_refused(inbox: Inbox) -> None:
     inbox.put("weak")
     record = run_night(inbox.evaluation, DAY).record
     assert record is not None
-    assert record.notes == (f"Refused before, and taken in now: {run}",)
+    assert record.notes == (f"Refused before, ingested now: {run}",)
     assert inbox.refused == []
     assert inbox.night() is None
 
@@ -185,7 +185,7 @@ def test_the_run_before_counts_again_when_a_later_one_is_withdrawn(inbox: Inbox)
     assert inbox.night() == ["team"]
     assert inbox.values() != values
     later.unlink()
-    assert plan_night(inbox.evaluation) == [f"a: team: {first} counts for that system now"]
+    assert plan_night(inbox.evaluation) == [f"a: team: {first} is now the file of this system"]
     assert inbox.night() == ["team"]
     assert inbox.values() == values
     assert inbox.night() is None
@@ -208,7 +208,7 @@ def test_names_that_cannot_be_kept_stop_nothing(inbox: Inbox, caplog: pytest.Log
     shutil.copyfile(inbox.put("middling"), odd + b"/run.kwslist.xml")
     with caplog.at_level(logging.WARNING):
         assert inbox.night() == ["middling", "weak"]
-    assert r"passed over, its name is no text in UTF-8: '" in caplog.text
+    assert r"skipped, its name is not UTF-8: '" in caplog.text
     inbox.put("weak", "a\nb/run.kwslist.xml")
     record = run_night(inbox.evaluation, DAY).record
     assert record is not None
@@ -221,14 +221,14 @@ def test_a_pattern_may_find_no_system_and_files_however_deep(tmp_path: Path, cap
         (tmp_path / name).touch()
     found = look([str(tmp_path)], r"(?:(?P<system>team\w+)/.*)?run\.tsv$")
     assert [each.system for each in found] == ["team1"]
-    assert "the pattern finds no system in its path" in caplog.text
+    assert "the pattern matches but names no system" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
         (r"^(?P<system>\w+)\.tsv$", "no file matches the pattern"),
-        (None, "folders in folders"),
+        (None, "nested folders"),
         (r"(?P<system>run)", ""),
     ],
 )

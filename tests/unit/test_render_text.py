@@ -106,7 +106,7 @@ def test_the_least_important_columns_are_left_out_where_the_terminal_is_narrow(w
     result = three_systems()
     out = on_terminal(result, width)
     assert max(len(line.rstrip()) for line in out.splitlines()) <= width
-    named = out.replace("\n", " ").split("Left out for want of width (--wide): ")[1:]
+    named = " ".join(out.split()).split("Not shown, the terminal is too narrow (--wide shows them): ")[1:]
     assert [name for name in dropped if name not in "".join(named)] == []
     assert bool(named) == bool(dropped)
     found = board(result.table)
@@ -136,7 +136,7 @@ def test_the_variable_columns_bounds_the_table_and_wide_does_not(
     assert "--wide" not in whole
     monkeypatch.setenv("COLUMNS", "80")
     print_leaderboard(three_systems())
-    assert "Left out for want of width (--wide): n_hit" in capsys.readouterr().out
+    assert "Not shown, the terminal is too narrow (--wide shows them): n_hit" in capsys.readouterr().out
     print_leaderboard(three_systems(), wide=True)
     assert capsys.readouterr().out == whole
 

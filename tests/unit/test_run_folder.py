@@ -329,7 +329,7 @@ def test_a_table_that_is_a_folder_arrives_as_one_run(tmp_path: Path, caplog: pyt
     assert not caplog.messages
     (tmp_path / "inbox/a.parquet/part.3.parquet").symlink_to(tmp_path / "inbox/c.parquet")
     assert [each.system for each in look([f"{tmp_path}/inbox"])] == ["b", "c"]
-    assert caplog.messages[-1].startswith("passed over, a table that has more than regular files")
+    assert caplog.messages[-1].startswith("skipped, a table with links or special files")
 
 
 @pytest.mark.usefixtures("settled")
@@ -350,7 +350,7 @@ def test_a_divided_table_arrives_as_one_run(tmp_path: Path, place: str, caplog: 
     assert not caplog.messages
     (tmp_path / "inbox/a/day=2/part.2.parquet").symlink_to(tmp_path / "inbox/a/day=2/part.1.parquet")
     assert [each.system for each in look([f"{tmp_path}/{place}"])] == ["b"]
-    assert caplog.messages[-1] == f"passed over, a table that has more than regular files: {tmp_path}/inbox/a"
+    assert caplog.messages[-1] == f"skipped, a table with links or special files: {tmp_path}/inbox/a"
 
 
 @pytest.mark.usefixtures("settled")
