@@ -9,7 +9,6 @@ refused runs, moves, failed gates) are in the metadata of the file, as JSON, and
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +25,7 @@ from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
 from swsdask.model.tables import LateImport, Row
-from swsdask.places.reading import Location
+from swsdask.places.reading import Location, as_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,9 +161,9 @@ def history(archive: Location) -> pd.DataFrame:
     >>> len(sws.history("demo/archive"))
     0
     """
-    past = read_history(Storage(os.fspath(archive)))
-    if not past.nights and not is_archive(os.fspath(archive)):
-        raise ArchiveError(f"{os.fspath(archive)}: expected an archive; found none.")
+    past = read_history(Storage(as_path(archive)))
+    if not past.nights and not is_archive(as_path(archive)):
+        raise ArchiveError(f"{as_path(archive)}: expected an archive; found none.")
     frame: pd.DataFrame = past.table.to_pandas()
     return frame
 
