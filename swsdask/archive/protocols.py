@@ -93,10 +93,10 @@ def check_reference(archive: Archive, settings: EvaluationSettings) -> tuple[str
     said = _metadata(words)
     notes = []
     if joined := _metadata(archive.documents).get("joined"):
-        notes.append(f"Names of one document in the reference, without folders and extensions: {joined}.")
+        notes.append(f"One document of the reference has several names that differ in folder or extension: {joined}.")
     rounded = sum(int(_metadata(table).get("rounded", 0)) for table in (archive.documents, words, segments))
     if rounded:
-        notes.append(f"Rounded in the reference: {counted(rounded, 'times')} finer than 0.1 ms.")
+        notes.append(f"Times of the reference that are finer than 0.1 ms and were rounded: {rounded:,}.")
     if "encoding" in said:
         notes.append(f"The RTTM was read as {said['encoding']}, the encoding that the query list declares.")
     again = FindRule.of(settings).finder in COUNT_REPEATED
@@ -105,7 +105,7 @@ def check_reference(archive: Archive, settings: EvaluationSettings) -> tuple[str
         if repeated := _metadata(table).get("repeated"):
             notes.append(f"The reference repeats {counted(int(repeated), things)}: {fate}.")
     if "unknown_types" in said:
-        notes.append(f"Passed over in the reference, of types that RTTM does not have: {said['unknown_types']}.")
+        notes.append(f"Skipped in the reference, of types that RTTM does not have: {said['unknown_types']}.")
     return tuple(notes)
 
 

@@ -133,6 +133,24 @@ def test_occurrences_that_are_given_twice_are_noted() -> None:
     assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "repeats" in note]
 
 
+def test_names_of_one_document_and_rounded_times_of_the_reference_are_noted(tmp_path: Path) -> None:
+    names = {"b": "dev/b.wav", "a.wav": "a.wav"}
+    documents = DOCUMENTS.replace(names)
+    documents = pd.concat([documents, documents[1:].replace({"dev/b.wav": "eval/b.sph"}), documents[:1]])
+    documents["duration"] += [0.0, 0.00004, 0.00004, 0.0]
+    evaluation = sws.open(documents=documents, occurrences=OCCURRENCES, queries=QUERIES)
+    joined = (
+        "One document of the reference has several names that differ in folder or extension: dev/b.wav and eval/b.sph."
+    )
+    rounded = "Times of the reference that are finer than 0.1 ms and were rounded: 2."
+    archive = sws.ingest(tmp_path / "archive", documents=documents, occurrences=OCCURRENCES, runs=RUN)
+    for source, runs in ((evaluation, RUN), (archive.storage.url, None)):
+        notes = sws.score(source, "n_target", runs=runs).notes
+        assert joined in notes
+        assert rounded in notes
+    assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "One document" in note or "finer" in note]
+
+
 def test_several_tables_and_systems_in_one() -> None:
     both = pd.concat([RUN.assign(system="x"), RUN.assign(system="y", score=-RUN["score"])])
     by_name = sws.score(in_memory(), ["mtwv"], runs={"x": RUN, "y": RUN.assign(score=-RUN["score"])})
