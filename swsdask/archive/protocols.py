@@ -137,6 +137,9 @@ def _notes(run: Run, channels: str, settings: EvaluationSettings) -> Iterator[No
     if WITHOUT_CHANNELS in run.attributes and channels not in ("", "1"):
         text = f"the run names no channels: its detections count in channel 1; the excerpts lie in channels {channels}."
         yield Note(text, text)
+    if not run.rows:
+        text = "the run has no detections."
+        yield Note(text, text)
     fate = "counted as false alarms unless they match an occurrence" if settings.outside == "false_alarm" else "dropped"
     elsewhere = run.outside - sum(run.unknown_documents.values())
     if run.unknown_queries:
@@ -144,7 +147,8 @@ def _notes(run: Run, channels: str, settings: EvaluationSettings) -> Iterator[No
     if run.unknown_documents:
         yield _unknown(fate, "in documents that the evaluation does not know", run.unknown_documents)
     if elsewhere and settings.compat != "mediaeval":
-        yield Note.of_count(f"{fate}: ", elsewhere, "detections", " outside the evaluated excerpts.")
+        every = ", all that the run has" if elsewhere == run.rows > 1 else ""
+        yield Note.of_count(f"{fate}: ", elsewhere, "detections", f" outside the evaluated excerpts{every}.")
     if run.rounded:
         yield Note.of_count("rounded: ", run.rounded, "times", " finer than 0.1 ms.")
 
