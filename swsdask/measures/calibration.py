@@ -24,7 +24,7 @@ The cross entropy that is left after the best affine map of scores
 2013 measures document, section 4.2.5.
 
 - `cnxe_min`: the least C_nxe (`measures.cross_entropy`) of gamma s + delta, over all gamma and delta (Eq. 44-45), with
-  imputed trials mapped like all others: see `measures.cross_entropy`, which names the cases without a minimum.
+  imputed trials mapped like all others: see `measures.logistic_fit`, which names the cases without a minimum.
 - `cnxe_gamma`, `cnxe_delta`: the map. gamma = inf: the scores separate targets from non-targets, except those at one
   score; gamma = -inf: they do so upside down; delta is NaN then. gamma = 0 if the scores carry no information.
 - `calibration_loss` = cnxe - cnxe_min: the loss because scores are no log-likelihood ratios.
@@ -83,17 +83,8 @@ import numpy as np
 
 from swsdask.kernels.entropy import pool_adjacent_violators, sigmoid
 from swsdask.measures import cross_entropy, sweep
-from swsdask.measures.cross_entropy import (
-    NOTHING,
-    Censored,
-    Fit,
-    ScoreShares,
-    Separation,
-    Shares,
-    censored,
-    fit,
-    prior_entropy,
-)
+from swsdask.measures.cross_entropy import Censored, censored
+from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, fit, prior_entropy
 from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.mediaeval_tool import LIST_NEEDS, ClassCounts, TrialList, trial_list
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
@@ -291,7 +282,7 @@ def fit_pool(
     separation
         Returns from the scores of all targets whether the classes are separated.
     prior_log_odds, nonnegative
-        As for `measures.cross_entropy.fit`.
+        As for `measures.logistic_fit.fit`.
     infinite
         Whether a target has the score -inf or a non-target inf: then no map with gamma > 0 has a finite cost, falling
         maps are not tried, and the map is gamma = 0.

@@ -80,7 +80,8 @@ from swsdask.kernels.entropy import logistic_cost, sigmoid, softplus
 from swsdask.kernels.sums import grid_moments, window_sums
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, Blocks, affine, pooled_blocks
-from swsdask.measures.cross_entropy import Censored, ScoreShares, censored, prior_entropy
+from swsdask.measures.cross_entropy import Censored, censored
+from swsdask.measures.logistic_fit import ScoreShares, prior_entropy
 from swsdask.measures.measure import Curve, Population, Scored, Values, ratio
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import (

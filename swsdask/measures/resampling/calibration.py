@@ -33,18 +33,8 @@ import numpy as np
 from swsdask.kernels.entropy import softplus
 from swsdask.kernels.resampling import weigh
 from swsdask.measures.calibration import fit_pool
-from swsdask.measures.cross_entropy import (
-    NOTHING,
-    Censored,
-    Fit,
-    ScoreShares,
-    Separation,
-    Shares,
-    class_costs,
-    mean_cost,
-    prior_entropy,
-    sigmoid,
-)
+from swsdask.measures.cross_entropy import Censored, class_costs, mean_cost
+from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy, sigmoid
 from swsdask.measures.measure import Population, Scored
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.model.samples import Sample
