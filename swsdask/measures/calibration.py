@@ -86,7 +86,7 @@ from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, fit, prior_entropy
 from swsdask.measures.measure import Population, Scored, Values, kept
-from swsdask.measures.mediaeval_tool import LIST_NEEDS, ClassCounts, TrialList, trial_list
+from swsdask.measures.mediaeval_tool import LIST_NEEDS, TrialList, trial_list
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
 from swsdask.measures.twv import best_rows
 from swsdask.model.trials import F64, I64
@@ -348,7 +348,7 @@ class PavCalibration:
             given = cross_entropy.given_cost(scored, population)
             if scored.settings.compat == "mediaeval":
                 listed = trial_list(scored, population)
-                blocks, of_queries = _unpooled(listed.rows), _unpooled(listed.rows_of_queries)
+                blocks, of_queries = isotonic_blocks(*listed.rows), isotonic_blocks(*listed.rows_of_queries)
             else:
                 _, blocks = pooled_blocks(scored, population)
                 rows = query_rows(query_sweep(scored, population), trials)
@@ -357,10 +357,6 @@ class PavCalibration:
             costs = (pooled, max(given - pooled, 0.0), by_query)
             prior = prior_entropy(eta)
             yield population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
-
-
-def _unpooled(rows: ClassCounts) -> Blocks:
-    return isotonic_blocks(rows.target, rows.nontarget, rows.offsets)
 
 
 @kept

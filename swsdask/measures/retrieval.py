@@ -283,7 +283,7 @@ def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[s
         columns[f"exponential_ndcg_at_rank@{cut}"] = ratio(steep.down_to(cut), steepest.down_to(cut))
     columns |= _expected_reciprocal_rank(judged, satisfied / 2.0**options.highest_grade, options)
     for cut in options.ranks:
-        first = np.maximum(np.minimum(judged.retrieved, cut), 1)
+        first = np.maximum(np.minimum(judged.rankings.retrieved, cut), 1)
         columns[f"judged_at_rank@{cut}"] = ratio(judged.sums(judged.rank <= cut), first)
     return columns | _along(judged, gain, ideal)
 
@@ -319,7 +319,7 @@ class _Gains:
 
 def _along(judged: JudgedRankings, gains: _Gains, ideals: _Gains) -> dict[str, F64]:
     """The measures that compare a ranking with the ideal one rank by rank."""
-    n = len(judged.retrieved)
+    n = len(judged.rankings)
     at_levels, of_relevant, normalised = np.full((3, n), np.nan)
     for number in range(n):
         ideal, _, best = ideals.ranking(number)
@@ -328,7 +328,7 @@ def _along(judged: JudgedRankings, gains: _Gains, ideals: _Gains) -> dict[str, F
         gain, rank, dcg = gains.ranking(number)
         falls = np.append(np.flatnonzero(ideal[1:] < ideal[:-1]) + 1, len(ideal))
         quotients = (dcg[np.searchsorted(rank, falls, "right")] / best[falls]).tolist()
-        if judged.retrieved[number] > len(ideal) + 1:
+        if judged.rankings.retrieved[number] > len(ideal) + 1:
             quotients.append(float(dcg[-1] / best[-1]))
         at_levels[number] = _total(quotients, gains.addition) / len(quotients)
         reached = dcg[1:] / best[np.minimum(rank, len(ideal))]
@@ -383,8 +383,8 @@ def _binary(judged: JudgedRankings, level: int, options: AveragePrecisionSetting
         for name, terms in (("bpref", preferred), ("inferred_ap", inferred), ("binary_gain", gain))
     }
     retrieved = judged.sums(relevant)
-    columns["set_relative_precision"] = _where(n_relevant, retrieved, np.minimum(judged.retrieved, n_relevant))
-    columns["utility"] = (2 * retrieved - judged.retrieved).astype(np.float64)
+    columns["set_relative_precision"] = _where(n_relevant, retrieved, np.minimum(judged.rankings.retrieved, n_relevant))
+    columns["utility"] = (2 * retrieved - judged.rankings.retrieved).astype(np.float64)
     return columns
 
 
