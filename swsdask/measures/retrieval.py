@@ -92,7 +92,7 @@ from swsdask.measures.average_precision import (
 from swsdask.measures.measure import Population, Scored, Values, list_sums, ratio
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
 from swsdask.model.measures import named_at
-from swsdask.model.ranked_measures import RELEVANT, WITHOUT_ORDER, Addition, AveragePrecisionSettings
+from swsdask.model.ranked_measures import RELEVANT, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.statistic import Statistic
 
@@ -143,8 +143,7 @@ class RankedRetrieval:
 
 def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str, F64]:
     """The measures of ranks, by name: one number for each ranking, NaN where nothing is relevant."""
-    ties = "worst" if options.ties in WITHOUT_ORDER else options.ties
-    rank = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
+    rank = rankings.false_alarms_in_front(options.ordered_ties) + rankings.hit_ranks
     precision: F64 = rankings.hit_ranks / rank
 
     def _sums(terms: F64) -> F64:
@@ -158,7 +157,7 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
         found = list_sums(inside, rankings.hit_offsets)
         columns[f"success_at_rank@{cut}"] = _where_relevant(found > 0, rankings)
         columns[f"ap_at_rank@{cut}"] = ratio(_sums(np.where(inside, precision, 0.0)), rankings.relevant)
-    columns["reciprocal_rank"] = _where_relevant(_reciprocal_ranks(rankings, ties), rankings)
+    columns["reciprocal_rank"] = _where_relevant(_reciprocal_ranks(rankings, options.ordered_ties), rankings)
     for persistence in options.persistences:
         weights = (1.0 - persistence) * _powers(persistence, rank - 1)
         columns[f"rbp@{persistence!r}"] = _where_relevant(_sums(weights), rankings)
@@ -395,12 +394,12 @@ def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
         rank = np.array([int(multiple * each + 0.9) for each in relevant.tolist()], np.int64)
         hits = hits_at_rank(rankings, rank, options.ties)
         columns[f"precision_at_relevant@{multiple!r}"] = _where(relevant, hits, rank)
-    first = _reciprocal_ranks(rankings, "worst" if options.ties in WITHOUT_ORDER else options.ties)
+    first = _reciprocal_ranks(rankings, options.ordered_ties)
     for cut in options.ranks:
         hits = hits_at_rank(rankings, np.full(len(rankings), cut), options.ties)
         columns[f"relative_precision_at_rank@{cut}"] = _where(relevant, hits, np.minimum(relevant, cut))
         inside = np.where(first >= 1.0 / cut, first, 0.0)
-        columns[f"reciprocal_rank_at_rank@{cut}"] = np.where(relevant > 0, inside, np.nan)
+        columns[f"reciprocal_rank_at_rank@{cut}"] = _where_relevant(inside, rankings)
     return columns
 
 

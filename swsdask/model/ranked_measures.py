@@ -181,6 +181,11 @@ class AveragePrecisionSettings(BaseModel):
         """The grades from which documents are relevant, the usual one first."""
         return tuple(dict.fromkeys((RELEVANT, *self.levels)))
 
+    @property
+    def ordered_ties(self) -> str:
+        """The rule `ties`, or "worst" in place of a rule that gives equal scores no order."""
+        return "worst" if self.ties in WITHOUT_ORDER else self.ties
+
     def rule(self, trials: str) -> RankRule:
         """Return the settings that statistics need for a kind of trials."""
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
