@@ -138,7 +138,7 @@ class FittedOn(Checked):
 
 
 class Calibration(Checked):
-    """A map from scores to log-likelihood ratios, and what it was fitted on.
+    """A map from scores to log-likelihood ratios, and the data that it was fitted on.
 
     `calibrate` returns one. Calling it maps scores.
 

@@ -26,7 +26,7 @@ Only `tde2015` uses stretches of speech.
 | a fragment twice in a class | two rows | the same | the same |
 
 The number of a class is the first word after `Class`; only tde2015 requires a number. A fragment whose offset is not
-after its onset, and any number of fields but three, are format errors in every definition.
+after its onset, and any number of fields other than three, are format errors in every definition.
 """
 
 from __future__ import annotations

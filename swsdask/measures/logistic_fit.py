@@ -10,7 +10,7 @@ the weights w adding up to P_tar over targets and to 1 - P_tar over non-targets.
 - The classes are separated: no target lies below a non-target. The cost falls as gamma grows: gamma = inf. The limit is
   the cost of the trials at the one score that both classes may share, with target weight u and non-target weight v: at
   best u log((u + v) / u) + v log((u + v) / v); 0 if there is no such score. delta is not defined (NaN).
-- They are separated upside down, no target lies above a non-target: the same with gamma = -inf.
+- They are separated in reverse order, no target lies above a non-target: the same with gamma = -inf.
 - Else there is one minimum, and damped Newton steps from (0, 0) lead to it.
 
 gamma < 0 means that high scores speak against an occurrence. If the map must not fall, gamma is 0 instead: by convexity

@@ -28,8 +28,8 @@ num_ret, num_rel, num_rel_ret. Those of ir_measures are read as well (`measures.
 
 Sources: trec_eval 9; Moffat and Zobel, ACM TOIS 2008, for RBP.
 
-Measures of judged documents: graded relevance, judged non-relevance, and what else trec_eval has of judgments
---------------------------------------------------------------------------------------------------------------
+Measures of judged documents: graded relevance, judged non-relevance, and other measures of trec_eval
+-----------------------------------------------------------------------------------------------------
 They need judged documents (qrels, or occurrences with grades), and are computed from the ranking of each query. A
 judgment has a grade g: from 1 on the document is relevant, at 0 it is not, and below 0 it is in the pool that was to be
 judged, but was not judged. A document without judgment is not in the pool. Measures of binary relevance take documents
@@ -67,7 +67,7 @@ rank divides in proportion.
 - `utility`: 2 n - N, where n relevant documents are retrieved.
 - `n_nonrelevant_judged`: judged non-relevant documents that are retrieved; over all queries their sum.
 
-Sources: trec_eval 9, whose numbers all these equal except for rounding; Järvelin and Kekäläinen, ACM TOIS 2002;
+Sources: trec_eval 9, which prints the same numbers except for rounding; Järvelin and Kekäläinen, ACM TOIS 2002;
 Buckley and Voorhees, SIGIR 2004; Yilmaz and Aslam, CIKM 2006; Chapelle et al., CIKM 2009, as in TREC's gdeval.
 """
 

@@ -147,16 +147,16 @@ def _equal_error_rate(p_fa: F64, p_miss: F64) -> float:
     return float(p_fa[after - 1] + (p_fa[after] - p_fa[after - 1]) * (above / (above + below)))
 
 
-_HAIR = 1e-12
+_TOLERANCE = 1e-12
 """A relative tolerance: P_fa of a vertex, a mean of rounded quotients, may be this far from the point that it is at."""
 
 
 def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
-    after = int(np.searchsorted(p_fa, point * (1 + _HAIR), side="right"))
+    after = int(np.searchsorted(p_fa, point * (1 + _TOLERANCE), side="right"))
     if after == 0 or np.isnan(p_fa[0]):
         return np.nan
     if after == len(p_fa):
-        return float(p_miss[-1]) if point * (1 - _HAIR) <= p_fa[-1] else np.nan
+        return float(p_miss[-1]) if point * (1 - _TOLERANCE) <= p_fa[-1] else np.nan
     share = max(0.0, (point - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1]))
     return float(p_miss[after - 1] + share * (p_miss[after] - p_miss[after - 1]))
 

@@ -1,4 +1,4 @@
-"""Measures along the ladder of hits with weights of queries: TWV at thresholds, and AP of one ranking of everything.
+"""Measures along the ladder of hits with weights of queries: TWV at thresholds, and AP of the ranking of all trials.
 
 TWV at given thresholds, at the best threshold of each query (OTWV), and at the best of all (MTWV), which is searched
 again with every vector of weights. P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a
@@ -138,7 +138,7 @@ class BestThreshold:
         return np.searchsorted(there, self._starts), self.query[there], counts[there].astype(np.float64)
 
     def _first(self, weights: F64) -> I64:
-        """The first level at which a trial of the drawn queries is accepted, by replicate; 0 if none need be."""
+        """The first level at which a trial of the drawn queries is accepted, by replicate; 0 if all may be rejected."""
         if self.reject_all:
             return np.zeros(weights.shape[1], np.int64)
         query, cell = np.unique(self.query, return_index=True)
