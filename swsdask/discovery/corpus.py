@@ -267,7 +267,7 @@ def _folds_of_all(
     part = equal_parts(np.diff(until[phones.first]), n_folds)
     n_parts = int(part.max()) + 1
     if n_parts < n_folds:
-        notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}, since there are only so many files.")
+        notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}, one for each file.")
     return Folds(ALL, _numbers(n_parts), whole_files(part))
 
 
