@@ -95,7 +95,7 @@ def benchmark(
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Score an archive, and report what each phase costs compared with a bare read of the detections.
+    """Score an archive, and report the cost of each phase compared with a bare read of the detections.
 
     Cached statistics and results are neither used nor stored. The run with the fewest rows is scored once before, so
     that no phase includes the compilation of kernels.

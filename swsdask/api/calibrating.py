@@ -296,7 +296,7 @@ def calibrate(
     Returns
     -------
     Calibration
-        The map and what it was fitted on. Call it with scores, write it, or give it to `apply_calibration`.
+        The map, and the data that it was fitted on. Call it with scores, write it, or give it to `apply_calibration`.
 
     Raises
     ------
@@ -360,7 +360,7 @@ def apply_calibration(
     Parameters
     ----------
     calibration : Calibration, path or URL
-        What `calibrate` returns, or the file that `Calibration.write` wrote.
+        The result of `calibrate`, or the file that `Calibration.write` wrote.
     runs : path, URL, glob, or iterable of these
         Files or directories with runs.
     out : path or URL

@@ -30,7 +30,7 @@ from swsdask.archive.protocols import Run
 from swsdask.formats.runs.encoding import NEGATED
 from swsdask.measures import select
 from swsdask.measures.calibration import Blocks, pooled_blocks
-from swsdask.measures.cross_entropy import prior_entropy, sigmoid, softplus
+from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.layers import read_toml
@@ -138,7 +138,7 @@ class FittedOn(Checked):
 
 
 class Calibration(Checked):
-    """A map from scores to log-likelihood ratios, and what it was fitted on.
+    """A map from scores to log-likelihood ratios, and the data that it was fitted on.
 
     `calibrate` returns one. Calling it maps scores.
 

@@ -42,7 +42,7 @@ def rank_correlation(
     Parameters
     ----------
     result : Result
-        What `score` or `discover` returns, with two or more systems.
+        The result of `score` or `discover`, with two or more systems.
     measures : str or iterable of str, optional
         Names of measures. Default: the requested measures that can rank systems or, if every measure was requested,
         those that weigh misses against false alarms.
@@ -109,8 +109,8 @@ def compare(
     Parameters
     ----------
     source : Result, Evaluation, or path
-        What `score` returns, or a directory that ``swsdask score --out`` wrote: its numbers by query are resampled. Or
-        what `open` returns, an archive or a reference directory: its runs are scored first.
+        The result of `score`, or a directory that ``swsdask score --out`` wrote: its numbers by query are resampled. Or
+        an evaluation, an archive or a reference directory, as for `score`: its runs are scored first.
     measures : str or iterable of str, optional
         Averages over queries: "atwv", "otwv", "stwv", "map", "mgap", "r_precision", "p_miss", "p_fa" and others. For an
         evaluation also "mtwv" and "cnxe_min", whose threshold and map are optimised again in every replicate,
@@ -129,7 +129,7 @@ def compare(
     frame_shift, negate_scores, segments : optional
         How runs are encoded, as for `score`.
     resample : {"queries", "documents"}
-        What to resample: queries, or queries and documents independently (for an evaluation only). Results of
+        The units to resample: queries, or queries and documents independently (for an evaluation only). Results of
         `discover` are resampled by fold; if there are as many folds as files, a fold is a file. Intervals from queries
         alone describe the uncertainty for other queries on the same documents. Tests that exchange systems query by
         query are undefined (NaN) when documents are resampled.
@@ -423,7 +423,7 @@ def errors(
     Parameters
     ----------
     evaluation : Evaluation or path
-        What `open` returns, an archive or a reference directory.
+        The evaluation, an archive or a reference directory, as for `score`.
     runs : Runs, optional
         The runs to analyse, as for `score`.
     by : str or iterable of str, optional

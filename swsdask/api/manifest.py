@@ -1,4 +1,4 @@
-"""The manifest of a result: the signature, which identifies what the numbers mean, and counts of what was dropped.
+"""The manifest of a result: the signature, which identifies the meaning of the numbers, and counts of dropped rows.
 
 Content hashes depend on the content of files, not on how they are written or compressed.
 """
@@ -180,7 +180,7 @@ def corpus_content(corpus: Corpus) -> dict[str, str]:
 
 
 def fragments_content(fragments: Fragments, corpus: Corpus) -> str:
-    """The content hash of what one system found."""
+    """The content hash of the fragments of one system."""
     columns = (fragments.cluster, fragments.file, fragments.start, fragments.end)
     return _hash((corpus.files, fragments.classes), columns)
 

@@ -334,7 +334,7 @@ def as_evaluation(given: Evaluation | Location) -> Evaluation:
 def settings_layers(
     preset: str | None, compat: str | None, explicit: GivenSettings | None, *, judged: bool = False
 ) -> Layers:
-    """The given layers of settings. Raises `SettingsError` for an unknown preset, and for what is not settings."""
+    """The given layers of settings. Raises `SettingsError` for an unknown preset or a wrong type."""
     return Layers(None if preset is None else load_preset(preset), compat, explicit_settings(explicit), judged)
 
 

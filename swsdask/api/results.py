@@ -18,7 +18,7 @@ from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 from swsdask.places.reading import Location
 
-_HAIR = 1e-9
+_TOLERANCE = 1e-9
 """Relative tolerance: numbers that differ by more are different."""
 
 
@@ -28,11 +28,11 @@ def report(result: Result, path: Location, *, comparison: Comparison | None = No
     Parameters
     ----------
     result : Result
-        What `score` or `discover` returns.
+        The result of `score` or `discover`.
     path : path or URL
         The file to write.
     comparison : Comparison, optional
-        What `compare` returned for the result. The page then shows intervals, differences and ties too.
+        The comparison of the result by `compare`. The page then shows intervals, differences and ties too.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def write(
     Parameters
     ----------
     result : Result
-        What `score` or `discover` returns.
+        The result of `score` or `discover`.
     directory : path or URL
         The directory, made if it does not exist.
     outputs : str or iterable of str, optional
@@ -147,7 +147,7 @@ def plot(
     Parameters
     ----------
     result : Result
-        What `score` returns.
+        The result of `score`.
     path : path or URL
         The file to write. Its ending, .svg, .pdf or .png, determines the format.
     kind : {"det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard"}, default "det"
@@ -206,7 +206,7 @@ def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
     Parameters
     ----------
     comparison : Comparison
-        What `compare` returns.
+        The result of `compare`.
     directory : path or URL
         The directory, made if it does not exist.
 
@@ -250,7 +250,7 @@ def _with_comparison(result: Result, comparison: Comparison) -> Result:
         is_there = (
             row["system"] in there.systems and row["condition"] in there.conditions and row["measure"] in there.measures
         )
-        is_same = math.isclose(value, row["value"], rel_tol=_HAIR, abs_tol=_HAIR)
+        is_same = math.isclose(value, row["value"], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
         if not is_there or not (is_same or (math.isnan(value) and math.isnan(row["value"]))):
             raise SettingsError(
                 f"the comparison has {row['measure']} = {row['value']:.6g} of {row['system']} in the condition "

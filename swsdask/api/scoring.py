@@ -474,7 +474,7 @@ class Scorer:
     def result(
         self, *, executor: Executor | str | None = None, alignment: bool = False, progress: Progress | None = None
     ) -> Result:
-        """Score what was added so far. More may be added afterwards.
+        """Score all batches that were added so far. More may be added afterwards.
 
         Parameters
         ----------

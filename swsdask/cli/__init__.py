@@ -98,15 +98,15 @@ class LazyGroup(click.Group):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except BrokenPipeError:
-            _nobody_reads()
+            _discard_output()
             raise click.exceptions.Exit(0) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. It is no error if nobody reads its output to the end (`| head`)."""
+        """Run the command. A closed pipe (`| head`) is not an error."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            _nobody_reads()
+            _discard_output()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
@@ -233,7 +233,7 @@ def _run(arguments: list[str] | None) -> None:
         traceback_if_asked()
         _fail(str(error), error.exit_code)
     except BrokenPipeError:
-        _nobody_reads()
+        _discard_output()
     except Exception as error:
         traceback_if_asked()
         _fail(*unforeseen(error))
@@ -247,7 +247,7 @@ def unforeseen(error: Exception) -> tuple[str, int]:
         try:
             sys.stdout.flush()
         except OSError:
-            _nobody_reads()
+            _discard_output()
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}. Check the path, its permissions and the space that is left.", 2
     return f"{type(error).__name__}: {error}\nThis is a fault of swsdask. SWSDASK_TRACEBACK=1 shows where.", 1
@@ -268,7 +268,7 @@ def _show_warning(
         _python_shows_warning(message, category, filename, lineno, file, line)
 
 
-def _nobody_reads() -> None:
+def _discard_output() -> None:
     """Discard all output that is still to be printed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

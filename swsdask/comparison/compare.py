@@ -10,7 +10,7 @@ Gates: by how much a system may be worse than another, such as `atwv drops .005 
 A gate fails where a system is worse than its baseline by more than the number: `atwv drops .005` where ATWV of the
 system is more than .005 lower, `cnxe rises .005` where C_nxe is more than .005 higher. The table of measures
 (`model.measures`) says which way is worse, and only that way can be written. Without a number any loss fails; without a
-condition the gate looks at all queries ("all"). A loss that differs from the number by rounding only does not fail.
+condition the gate is for all queries ("all"). A loss that differs from the number by rounding only does not fail.
 
 `with p < .05` lets only significant losses fail: p is `p_adjusted` of the pair, two-sided. A gate also fails where the
 baseline has the measure and the system does not. Without the measure of the baseline nothing fails.
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
 
 
-_HAIR = 1e-12
+_TOLERANCE = 1e-12
+"""A relative tolerance: a loss that exceeds the limit of a gate by less does not fail."""
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _GATE = re.compile(
@@ -62,10 +63,10 @@ Differences = Mapping[tuple[str, str], Mapping[tuple[str, str], tuple[float, flo
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate as it was written, and what it says.
+    """A gate: its text, and the limit that the text sets.
 
-    `measure` and `condition` are what it looks at. A loss of more than `by` fails, given `p_below` only if the p value
-    is less than that.
+    The limit is on the numbers of `measure` in `condition`. A loss of more than `by` fails; if `p_below` is given, only
+    one with a smaller p value.
     """
 
     text: str
@@ -86,13 +87,13 @@ class Gate:
 
     def loses(self, difference: float) -> bool:
         """Whether a difference, whatever its p value, is a loss of more than `by`."""
-        return -better(self.measure) * difference > self.by + _HAIR * (1 + self.by)
+        return -better(self.measure) * difference > self.by + _TOLERANCE * (1 + self.by)
 
 
 def parse_gate(text: str, named: Callable[[str], str] = str.lower) -> Gate:
-    """A gate from its text, `named` names its measure as beside its numbers.
+    """Parse the text of a gate; `named` converts the name of its measure to that in results.
 
-    Raises `SettingsError` for one that cannot be read, and names the nearest measure.
+    Raises `SettingsError` for a text that is not a gate, and for an unknown measure, with the nearest one.
     """
     found = _GATE.fullmatch(text.strip())
     if found is None:
@@ -237,9 +238,9 @@ def compare(
 
     `pairs` names others. `n_queries` are the queries of each condition, `n_documents` its documents if they are
     drawn. `gates` are applied to every pair, the second of which is the baseline. `report` receives the size of a
-    comparison of many pairs, which may take minutes. Samples are resampled and pairs tested by the `executor`; None:
-    here. Notes name options of the command that help, if `advise`. Raises `SettingsError` for an unknown system, for
-    two equal ones, and for a gate without values.
+    comparison of many pairs, which may take minutes. Samples are resampled and pairs tested by the `executor`, or
+    without one in this process. Notes name options of the command that help, if `advise`. Raises `SettingsError` for an
+    unknown system, for two equal ones, and for a gate without values.
     """
     systems, gates = sorted(systems), list(gates)
     all_pairs = not pairs
@@ -445,7 +446,7 @@ def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: Least, *
 
 
 def _gate_notes(gates: Sequence[Gate], differences: pa.Table, leasts: Mapping[tuple[str, str], Least]) -> list[str]:
-    """Note the gates with a p value that no loss can fail, and the losses that would fail one, and have none."""
+    """Note the gates that no loss can fail because p values are too large, and the losses without a p value."""
     notes = []
     tested = [(gate, gate.p_below) for gate in gates if gate.p_below is not None]
     by_place = _by_pair(differences) if tested else {}
@@ -457,12 +458,12 @@ def _gate_notes(gates: Sequence[Gate], differences: pa.Table, leasts: Mapping[tu
             if (adjusted := least.adjusted(len(every))) >= p_below:
                 pairs = counted(len(every), "pairs")
                 notes.append(
-                    f"gate {gate.text!r}: cannot fail, for the least p of {least} and {pairs} is {adjusted:.2g}."
+                    f"gate {gate.text!r}: cannot fail, because the least p of {least} and {pairs} is {adjusted:.2g}."
                 )
         lost = [a for (a, _), (difference, p) in of_pairs.items() if gate.loses(difference) and math.isnan(p)]
         if lost:
             notes.append(
-                f"gate {gate.text!r}: not tested, for there is no p value, and so passed: {listed(lost, NAMED)}."
+                f"gate {gate.text!r}: not tested, because there is no p value, and so passed: {listed(lost, NAMED)}."
             )
     return notes
 

@@ -120,8 +120,8 @@ class Pair:
         one, other = self.one.exchanged, self.other.exchanged
         if one is not None and other is not None and not math.isnan(self.difference) and not self.one.is_alone:
             parts = one.parts - other.parts
-            hair = rounding_of_differences(one, other)
-            of_queries = (p_randomization(one, other), p_sign(parts, hair), p_wilcoxon(parts, hair))
+            tolerance = rounding_of_differences(one, other)
+            of_queries = (p_randomization(one, other), p_sign(parts, tolerance), p_wilcoxon(parts, tolerance))
         low, high = interval(self.difference, replicates, left_out, how.level)
         return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates), *of_queries)
 
@@ -179,8 +179,8 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
     none = np.zeros(0)
     exchanged = (none, none, none, none, 0.0, 0.0)
     if one is not None and other is not None:
-        hairs = rounding(one, other), rounding_of_differences(one, other)
-        exchanged = (one.parts, other.parts, one.sums, other.sums, *hairs)
+        tolerances = rounding(one, other), rounding_of_differences(one, other)
+        exchanged = (one.parts, other.parts, one.sums, other.sums, *tolerances)
     n = len(pair.one.replicates)
     if not compare_pair(
         pair.one.replicates,

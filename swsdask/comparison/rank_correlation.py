@@ -22,7 +22,7 @@ from swsdask.model.trials import F64, I64
 
 
 class Correlations(NamedTuple):
-    """For each pair of rankings: the number of things in both, tau-b, tau_AP of the first with the second as truth."""
+    """For each pair of rankings: the number of items in both, tau-b, tau_AP of the first with the second as truth."""
 
     n: I64
     tau_b: F64
@@ -33,21 +33,21 @@ def correlated(values: F64) -> Correlations:
     """The correlations of each pair of rankings.
 
     tau-b is (concordant - discordant pairs) / sqrt(pairs not tied in x * pairs not tied in y): 1 for equal rankings, -1
-    for reversed ones. NaN if all of x or all of y are tied, so for fewer than two things.
+    for reversed ones. NaN if all of x or all of y are tied, so for fewer than two items.
     Source: Kendall, The Treatment of Ties in Ranking Problems, Biometrika 33 (1945).
 
     tau_AP of the ranking x with y as the truth is 1 for equal rankings, -1 for reversed ones, and not symmetric. It is
-    the mean of C - D over the things with others above them in x: C is the share of those above that y puts above too,
+    the mean of C - D over the items with others above them in x: C is the share of those above that y puts above too,
     D the share that y puts below. Without ties it is 2 / (n - 1) sum over ranks i = 2 .. n of C(i) / (i - 1), minus 1,
     as in Yilmaz, Aslam and Robertson, A New Rank Correlation Coefficient for Information Retrieval, SIGIR 2008,
-    Section 4. They do not define ties. Here "above" is strictly above: things tied in x are not compared with each
-    other, things tied in y only are neither right nor wrong; so equal rankings have 1 with ties too. NaN if all of x
+    Section 4. They do not define ties. Here "above" is strictly above: items tied in x are not compared with each
+    other, items tied in y only are neither right nor wrong; so equal rankings have 1 with ties too. NaN if all of x
     are tied.
 
     Parameters
     ----------
-    values : float64 [rankings, things]
-        Higher is better; NaN for a thing that a ranking does not have, which is left out of the ranking's pairs.
+    values : float64 [rankings, items]
+        Higher is better; NaN for an item that a ranking does not have, which is left out of the ranking's pairs.
 
     Returns
     -------
@@ -64,20 +64,20 @@ def correlated(values: F64) -> Correlations:
     agreed, untied = np.zeros((m, m), np.int64), np.zeros((m, m), np.int64)
     shares = np.full((m, m, n), math.nan)
     at_once = max(1, _AT_ONCE // max(1, m * n))
-    for things in (slice(first, first + at_once) for first in range(0, n, at_once)):
-        own = values.T[things, :, np.newaxis]
+    for items in (slice(first, first + at_once) for first in range(0, n, at_once)):
+        own = values.T[items, :, np.newaxis]
         # Products of floats are fast, and sums of fewer than 2^24 ones exact.
-        above = (values > own).astype(np.float32)  # [things, rankings, others]
-        balance = _counts(above @ (above - (values < own)).swapaxes(1, 2))  # [things, rankings, truths]
+        above = (values > own).astype(np.float32)  # [items, rankings, others]
+        balance = _counts(above @ (above - (values < own)).swapaxes(1, 2))  # [items, rankings, truths]
         if there.all():
             n_above = np.broadcast_to(_counts(above.sum(axis=2))[..., np.newaxis], balance.shape)
         else:
-            n_above = _counts(above @ (there & there.T[things, :, np.newaxis]).astype(np.float32).swapaxes(1, 2))
+            n_above = _counts(above @ (there & there.T[items, :, np.newaxis]).astype(np.float32).swapaxes(1, 2))
         agreed += balance.sum(axis=0)
         untied += n_above.sum(axis=0)
-        shares[..., things] = np.where(n_above, balance / np.maximum(n_above, 1), math.nan).transpose(1, 2, 0)
+        shares[..., items] = np.where(n_above, balance / np.maximum(n_above, 1), math.nan).transpose(1, 2, 0)
     counted: I64 = there.astype(np.int64) @ there.T.astype(np.int64)
-    # In a pair either thing may be above the other, so both sums are half of those over all pairs.
+    # In a pair either item may be above the other, so both sums are half of those over all pairs.
     tau = [[_ratio(int(agreed[i, j]), int(untied[i, j]) * int(untied[j, i])) for j in range(m)] for i in range(m)]
     ap = [[_mean(row[~np.isnan(row)].tolist()) for row in of_one] for of_one in shares]
     return Correlations(counted, np.array(tau, np.float64).reshape(m, m), np.array(ap, np.float64).reshape(m, m))
@@ -96,7 +96,7 @@ def _mean(shares: Sequence[float]) -> float:
 
 
 _AT_ONCE = 1 << 18
-"""The number of pairs of things that are compared together, over all rankings: as many as fit in the cache."""
+"""The number of pairs of items that are compared together, over all rankings: as many as fit in the cache."""
 
 
 ENOUGH = 3

@@ -47,7 +47,7 @@ DIFFERENCES = {
 }
 """Measures that are differences: one measure (None: 1) minus another."""
 
-_HAIR = 1e-9
+_TOLERANCE = 1e-9
 """A relative tolerance: an average that differs more from the measure over all queries is not the measure."""
 
 
@@ -87,7 +87,7 @@ class QueryNumbers:
             if math.isnan(value):
                 continue
             sample = next(
-                (s for s in self._forms(system, measure) if abs(s.value - value) <= _HAIR * (1 + abs(value))), None
+                (s for s in self._forms(system, measure) if abs(s.value - value) <= _TOLERANCE * (1 + abs(value))), None
             )
             if sample is None:
                 return None

@@ -47,7 +47,7 @@ ENUMERATED = 20
 RANKED = 50
 """The maximum number of queries with a difference for which Wilcoxon's test is exact."""
 
-_HAIR = 1e-12
+_TOLERANCE = 1e-12
 """A relative tolerance: numbers closer than this are equal. 1 - 2/3 and 1/3 are rounded differently."""
 
 _NORMAL = NormalDist()
@@ -129,7 +129,7 @@ def p_bootstrap(difference: float, replicates: F64) -> float:
 
 def bound_of(difference: float) -> float:
     """The least distance from a difference that counts as at least the difference's distance from 0."""
-    return abs(difference) * (1 - _HAIR)
+    return abs(difference) * (1 - _TOLERANCE)
 
 
 def p_randomization(one: Exchanged, other: Exchanged) -> float:
@@ -140,11 +140,11 @@ def p_randomization(one: Exchanged, other: Exchanged) -> float:
     differ by a rounding error are equal; this error scales with the addends, not with their difference.
     """
     parts = one.parts - other.parts
-    hair = rounding(one, other)
+    tolerance = rounding(one, other)
     moved = parts[abs(parts) > rounding_of_differences(one, other)]
     if len(moved) <= ENUMERATED:
-        return _share_of_exchanges(moved, abs(math.fsum(moved)) - hair)
-    n_reach = int(np.count_nonzero(abs(one.sums - other.sums) >= abs(math.fsum(parts)) - hair))
+        return _share_of_exchanges(moved, abs(math.fsum(moved)) - tolerance)
+    n_reach = int(np.count_nonzero(abs(one.sums - other.sums) >= abs(math.fsum(parts)) - tolerance))
     return (1 + n_reach) / (1 + len(one.sums))
 
 
@@ -173,17 +173,17 @@ def _signed_sums(parts: F64) -> F64:
 
 def rounding(one: Exchanged, other: Exchanged) -> float:
     """The largest difference of two sums of exchanges that count as equal."""
-    return _HAIR * (one.size + other.size)
+    return _TOLERANCE * (one.size + other.size)
 
 
 def rounding_of_differences(one: Exchanged, other: Exchanged) -> float:
     """The largest difference of the differences of two queries that count as equal."""
-    return _HAIR * (one.largest + other.largest)
+    return _TOLERANCE * (one.largest + other.largest)
 
 
-def p_sign(parts: F64, hair: float = 0.0) -> float:
-    """The exact sign test: queries with a difference of at most a `hair` are left out."""
-    n_up, n_down = int(np.count_nonzero(parts > hair)), int(np.count_nonzero(parts < -hair))
+def p_sign(parts: F64, tolerance: float = 0.0) -> float:
+    """The exact sign test: queries with a difference of at most `tolerance` are left out."""
+    n_up, n_down = int(np.count_nonzero(parts > tolerance)), int(np.count_nonzero(parts < -tolerance))
     return p_of_signs(n_up + n_down, min(n_up, n_down))
 
 
@@ -197,20 +197,20 @@ def p_of_signs(n: int, few: int) -> float:
     return min(1.0, float(2 * total / 2**n))
 
 
-def p_wilcoxon(parts: F64, hair: float = 0.0) -> float:
+def p_wilcoxon(parts: F64, tolerance: float = 0.0) -> float:
     """Wilcoxon's signed-rank test: queries without a difference are left out, equal differences share their rank.
 
-    A difference of at most a `hair` counts as none, and differences are equal if they exceed the least of them by no
-    more than a `hair`. Exact for up to `RANKED` queries with a difference, else by the normal approximation, with its
-    variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
+    A difference of at most `tolerance` counts as none, and differences are equal if they exceed the least of them by no
+    more than `tolerance`. Exact for up to `RANKED` queries with a difference, else by the normal approximation, with
+    its variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
     """
-    moved = parts[abs(parts) > hair]
+    moved = parts[abs(parts) > tolerance]
     n = len(moved)
     if n == 0:
         return 1.0
     ascending = np.sort(abs(moved))
     begins = [0]
-    while (after := int(np.searchsorted(ascending, ascending[begins[-1]] + hair, "right"))) < n:
+    while (after := int(np.searchsorted(ascending, ascending[begins[-1]] + tolerance, "right"))) < n:
         begins.append(after)
     sizes = np.diff([*begins, n])
     group = np.searchsorted(ascending[begins], abs(moved), "right") - 1
@@ -278,7 +278,7 @@ class MaxT:
     def p(self) -> list[float]:
         """The adjusted p value of each difference; NaN if no replicate counts."""
         ascending, n = np.sort(self.largest), len(self.largest)
-        reach = n - np.searchsorted(ascending, np.array(self.t) * (1 - _HAIR))
+        reach = n - np.searchsorted(ascending, np.array(self.t) * (1 - _TOLERANCE))
         return [(1 + count) / (1 + n) if n else math.nan for count in reach.tolist()]
 
 

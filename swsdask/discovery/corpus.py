@@ -26,7 +26,7 @@ Only `tde2015` uses stretches of speech.
 | a fragment twice in a class | two rows | the same | the same |
 
 The number of a class is the first word after `Class`; only tde2015 requires a number. A fragment whose offset is not
-after its onset, and any number of fields but three, are format errors in every definition.
+after its onset, and any number of fields other than three, are format errors in every definition.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def _folds_of_all(
     part = equal_parts(np.diff(until[phones.first]), n_folds)
     n_parts = int(part.max()) + 1
     if n_parts < n_folds:
-        notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}, since there are only so many files.")
+        notes.append(f"{counted(n_parts, 'folds')} instead of {n_folds}, one for each file.")
     return Folds(ALL, _numbers(n_parts), whole_files(part))
 
 

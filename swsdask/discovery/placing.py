@@ -6,8 +6,8 @@ folds.
 Clipping (tde2015 with stretches of speech only): a fragment that is not entirely inside one stretch is cut to the
 stretch with which it shares the most time, the first of several; without such a stretch it is dropped.
 
-Folds: a fold contains what lies entirely inside one of its stretches, in all three definitions. Times are compared
-exactly, which equals the official tool's comparison of doubles of the same decimals.
+Folds: a fold contains the fragments and words that lie entirely inside one of its stretches, in all three definitions.
+Times are compared exactly, which equals the official tool's comparison of doubles of the same decimals.
 
 Transcription, the phones of a stretch of time:
 

@@ -241,7 +241,7 @@ class DaskExecutor:
     def _recount(self) -> None:
         """Count the workers, which come and go, once a second: for the limit of submitted tasks, and to report losses.
 
-        Dask's own log of lost workers is switched off, and a run that they slow down should not be a riddle.
+        Dask's own log of lost workers is switched off, and losses explain why a run is slow.
         """
         now = time.monotonic()
         if now - self._counted_at < RECOUNT_S:

@@ -1,7 +1,7 @@
-"""Average precision, its mean over queries, precision at places of rankings, and generalised average precision.
+"""Average precision, its mean over queries, precision at ranks and recalls, and generalised average precision.
 
-Average precision of the rankings that scores make
---------------------------------------------------
+Average precision of rankings by score
+--------------------------------------
 Trials are sorted by score, descending; g runs over groups of equal scores, with H_g the hits and F_g the false alarms
 down to the end of a group, P_g = H_g / (H_g + F_g) its precision, and R all targets, retrieved or not:
 
@@ -62,8 +62,8 @@ separately, which decides how exact halves are rounded.
 
 Sources: thesis chapter 5.2 (Eq. 5.1-5.7); McSherry and Najork, ECIR 2008, for expected AP.
 
-Precision at given places of rankings
--------------------------------------
+Precision at given ranks and recalls
+------------------------------------
 The measures are per query, and averaged over the queries that MAP averages.
 
 - `precision_at_rank@K`: hits among the first K trials, divided by K even if there are fewer trials; at each of the
@@ -85,18 +85,19 @@ that of whole groups. Queries are averaged as for MAP (`no_relevant`, `missing`)
 Generalised average precision of places to start listening
 ----------------------------------------------------------
 Source: Liu and Oard, One-Sided Measures for Evaluating Ranked Retrieval Effectiveness with Spontaneous Conversational
-Speech, SIGIR 2006, Section 2. A system returns points at which replay should start, best first; R_k is what the point
-at rank k earns (see `statistics.onsets`), and p_k = (R_1 + ... + R_k) / k. With N onsets,
+Speech, SIGIR 2006, Section 2. A system returns points at which replay should start, best first; R_k is the reward of
+the point at rank k (see `statistics.onsets`), and p_k = (R_1 + ... + R_k) / k. With N onsets,
 
     GAP = (1 / N) sum over k with R_k > 0 of p_k
 
-- `gap`: GAP of every query with onsets. A point that earns nothing lowers the precision of those after it.
+- `gap`: GAP of every query with onsets. A point without a reward lowers the precision of those after it.
 - `mgap`: the average over these queries; a query without detections has GAP = 0, queries without onsets are left out.
 
-The source does not say which onset is used if two unused ones are equally near: here it is the one that earns more,
-then the earlier one. Nor does it say how equal scores rank: see `statistics.onsets`. Its times are whole steps of 15 s,
-which is `gap.granularity_s = 15`; without it distances are exact. A point earns by its place, whatever it is mapped to,
-so conditions of occurrences have no GAP. Nor have runs and judgments of documents without times.
+The source does not say which onset is used if two unused ones are equally near: here it is the one with the higher
+reward, then the earlier one. It does not say how equal scores rank either: see `statistics.onsets`. Its times are whole
+steps of 15 s, which is `gap.granularity_s = 15`; without it distances are exact. The reward of a point depends on its
+place, not on its mapping, so conditions of occurrences have no GAP. Runs and judgments of documents without times have
+none either.
 """
 
 from __future__ import annotations
@@ -284,7 +285,7 @@ def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple
     """The sums of hits times precision of every ranking, and the highest precision of the first.
 
     Terms are added as `addition` says; if scores are compared as text, one by one (the QUIRK above). `behind` is the
-    highest precision behind the steps.
+    highest precision after the steps.
     """
     precision, before = of.precision, of.before
     if options.interpolation == "max" and len(precision):

@@ -19,15 +19,15 @@ Imputed trials are among the rows. Between the scores of targets there are only 
 separates these from the targets below them, or from each other, so one row is enough for a rung of the ladder and
 everything above it up to the next rung.
 
-The cross entropy that is left after the best affine map of scores
-------------------------------------------------------------------
+The cross entropy after the best affine map of scores
+-----------------------------------------------------
 2013 measures document, section 4.2.5.
 
 - `cnxe_min`: the least C_nxe (`measures.cross_entropy`) of gamma s + delta, over all gamma and delta (Eq. 44-45), with
-  imputed trials mapped like all others: see `measures.cross_entropy`, which names the cases without a minimum.
+  imputed trials mapped like all others: see `measures.logistic_fit`, which names the cases without a minimum.
 - `cnxe_gamma`, `cnxe_delta`: the map. gamma = inf: the scores separate targets from non-targets, except those at one
-  score; gamma = -inf: they do so upside down; delta is NaN then. gamma = 0 if the scores carry no information.
-- `calibration_loss` = cnxe - cnxe_min: the loss because scores are no log-likelihood ratios.
+  score; gamma = -inf: they do so in reverse order; delta is NaN then. gamma = 0 if the scores carry no information.
+- `calibration_loss` = cnxe - cnxe_min: the loss because scores are not log-likelihood ratios.
 
 A target of score -inf, or a non-target of inf, has infinite cost at every gamma > 0: then gamma = 0 and `cnxe_min` is
 1. Infinite scores on the right side cost nothing, and the map is that of the finite scores.
@@ -40,8 +40,8 @@ C_nxe by less than 1e-12 unless gamma is so large that it separates scores that 
 (in units of 1, or of the spread of scores where the classes overlap if that is small). Whether the classes are
 separated is decided from the scores themselves (`statistics.moments`).
 
-The cross entropy that is left after the best rising map of scores
-------------------------------------------------------------------
+The cross entropy after the best rising map of scores
+-----------------------------------------------------
 The map is that of pool adjacent violators, above.
 
 - `cnxe_min_pav`: C_nxe (`measures.cross_entropy`) of all trials of a condition, imputed ones too, each at the llr of
@@ -59,11 +59,11 @@ pooled it has 1. The lower bound that the tool prints is of scores that PAV of t
 
 All are not defined (NaN) where C_nxe is not.
 
-TWV where every query's scores may be moved by an offset of its own
--------------------------------------------------------------------
+TWV with an offset of the scores of each query
+----------------------------------------------
 One threshold cannot reach this value: `twv_query_offset` is the TWV with each query's best threshold, hence OTWV
-(`measures.twv`), which MediaEval's tool calls the upper bound of TWV. No calibration that knows the query can reach
-more.
+(`measures.twv`), which MediaEval's tool calls the upper bound of TWV. No calibration gives more, even with a map for
+each query.
 
 QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.mediaeval_tool`) anywhere,
 also between equal scores, and the list includes imputed trials. So its bound can be higher than any threshold gives.
@@ -83,19 +83,10 @@ import numpy as np
 
 from swsdask.kernels.entropy import pool_adjacent_violators, sigmoid
 from swsdask.measures import cross_entropy, sweep
-from swsdask.measures.cross_entropy import (
-    NOTHING,
-    Censored,
-    Fit,
-    ScoreShares,
-    Separation,
-    Shares,
-    censored,
-    fit,
-    prior_entropy,
-)
+from swsdask.measures.cross_entropy import Censored, censored
+from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, fit, prior_entropy
 from swsdask.measures.measure import Population, Scored, Values, kept
-from swsdask.measures.mediaeval_tool import LIST_NEEDS, ClassCounts, TrialList, trial_list
+from swsdask.measures.mediaeval_tool import LIST_NEEDS, TrialList, trial_list
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
 from swsdask.measures.twv import best_rows
 from swsdask.model.trials import F64, I64
@@ -291,7 +282,7 @@ def fit_pool(
     separation
         Returns from the scores of all targets whether the classes are separated.
     prior_log_odds, nonnegative
-        As for `measures.cross_entropy.fit`.
+        As for `measures.logistic_fit.fit`.
     infinite
         Whether a target has the score -inf or a non-target inf: then no map with gamma > 0 has a finite cost, falling
         maps are not tried, and the map is gamma = 0.
@@ -357,7 +348,7 @@ class PavCalibration:
             given = cross_entropy.given_cost(scored, population)
             if scored.settings.compat == "mediaeval":
                 listed = trial_list(scored, population)
-                blocks, of_queries = _unpooled(listed.rows), _unpooled(listed.rows_of_queries)
+                blocks, of_queries = isotonic_blocks(*listed.rows), isotonic_blocks(*listed.rows_of_queries)
             else:
                 _, blocks = pooled_blocks(scored, population)
                 rows = query_rows(query_sweep(scored, population), trials)
@@ -366,10 +357,6 @@ class PavCalibration:
             costs = (pooled, max(given - pooled, 0.0), by_query)
             prior = prior_entropy(eta)
             yield population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
-
-
-def _unpooled(rows: ClassCounts) -> Blocks:
-    return isotonic_blocks(rows.target, rows.nontarget, rows.offsets)
 
 
 @kept

@@ -232,15 +232,15 @@ Derived = TypeVar("Derived")
 class Scored:
     """One system as input of measures: its merged statistics, the reference and the settings.
 
-    ``scored[Counts]`` is the system's `Counts`; ``Counts in scored`` is whether it has them. What several measures
-    derive from statistics (sweeps, rankings, fits) is computed once and kept here: see `kept`.
+    ``scored[Counts]`` is the system's `Counts`; ``Counts in scored`` is whether it has them. Values that
+    several measures derive from statistics (sweeps, rankings, fits) are computed once and kept here: see `kept`.
 
     Parameters
     ----------
     statistics : mapping of type to Statistic
         The merged statistics of the system, by their type.
     reference : Reference
-        What was spoken and what a trial is.
+        The evaluated occurrences, the numbers of trials and the conditions.
     settings : EvaluationSettings
         The settings of the evaluation.
 

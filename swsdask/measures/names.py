@@ -145,7 +145,7 @@ def _named(name: str, theirs: Mapping[str, str]) -> str | None:
 
 
 def as_names(given: str | Iterable[str] | None) -> list[str] | None:
-    """Return one name or several as a list; None unchanged. Raises `SettingsError` for what is no text."""
+    """Return one name or several as a list; None unchanged. Raises `SettingsError` for a name that is not a string."""
     if given is None:
         return None
     names = [given] if isinstance(given, str) else list(given)
@@ -175,7 +175,7 @@ def family_name(measure: str) -> str:
 
 
 def written_name(name: str) -> str:
-    """The name of a measure beside its numbers; a family such as `twv@` stays.
+    """The name of a measure in results; a family such as `twv@` stays.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def name_in_gate(name: str) -> str:
 def with_points(
     names: Sequence[str] | None, settings: EvaluationSettings
 ) -> tuple[list[str] | None, EvaluationSettings]:
-    """The names of measures as written beside their numbers, and the settings with the points of the names.
+    """The names of measures in results, and the settings with the points of the names.
 
     Raises `SettingsError` for a point that is not a finite number, and for a family without points.
     """

@@ -101,7 +101,7 @@ def _undecided(counts: Counts) -> Iterator[Note]:
         return
     without = int(counts.mapped[..., -1].sum() + counts.unmapped[..., -1].sum())
     every = int(counts.mapped.sum() + counts.unmapped.sum())
-    undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
+    undefined = "without a YES/NO decision: ATWV and other measures of decisions are not defined."
     yield Note(f"{without:,} of {counted(every, 'trials')} {undefined}", f"{{}} trials {undefined}", without)
 
 

@@ -149,11 +149,6 @@ class JudgedRankings:
         """The judged trials of ranking i are offsets[i] .. offsets[i + 1]."""
         return self.rankings.hit_offsets
 
-    @property
-    def retrieved(self) -> I64:
-        """The number of trials of each ranking."""
-        return self.rankings.retrieved
-
     def n_judged(self, wanted: Bool) -> I64:
         """Return the number of `wanted` rows of `judged` in each ranking."""
         return list_sums(wanted, self.judged_offsets)

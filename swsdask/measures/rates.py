@@ -1,9 +1,7 @@
 """Counts, error rates, values and costs by the system's decisions.
 
-Counts of what is averaged
---------------------------
-Queries, targets and detections by outcome.
-
+Counts of queries, targets and detections
+-----------------------------------------
 - `n_queries`: queries that averages count; `n_target`: their target trials (the sum of N_act).
 - `n_detections`: detections that are trials; `n_nontarget`: those that are mapped to no target (KWSEval's #NTarg).
 - `n_hit`, `n_miss`, `n_false_alarm`, `n_correct_nondetection`: outcomes by the system's decisions (2013 measures

@@ -28,8 +28,8 @@ num_ret, num_rel, num_rel_ret. Those of ir_measures are read as well (`measures.
 
 Sources: trec_eval 9; Moffat and Zobel, ACM TOIS 2008, for RBP.
 
-Measures of judged documents: graded relevance, judged non-relevance, and what else trec_eval has of judgments
---------------------------------------------------------------------------------------------------------------
+Measures of judged documents: graded relevance, judged non-relevance, and other measures of trec_eval
+-----------------------------------------------------------------------------------------------------
 They need judged documents (qrels, or occurrences with grades), and are computed from the ranking of each query. A
 judgment has a grade g: from 1 on the document is relevant, at 0 it is not, and below 0 it is in the pool that was to be
 judged, but was not judged. A document without judgment is not in the pool. Measures of binary relevance take documents
@@ -67,7 +67,7 @@ rank divides in proportion.
 - `utility`: 2 n - N, where n relevant documents are retrieved.
 - `n_nonrelevant_judged`: judged non-relevant documents that are retrieved; over all queries their sum.
 
-Sources: trec_eval 9, whose numbers all these equal except for rounding; Järvelin and Kekäläinen, ACM TOIS 2002;
+Sources: trec_eval 9, which prints the same numbers except for rounding; Järvelin and Kekäläinen, ACM TOIS 2002;
 Buckley and Voorhees, SIGIR 2004; Yilmaz and Aslam, CIKM 2006; Chapelle et al., CIKM 2009, as in TREC's gdeval.
 """
 
@@ -92,7 +92,7 @@ from swsdask.measures.average_precision import (
 from swsdask.measures.measure import Population, Scored, Values, list_sums, ratio
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
 from swsdask.model.measures import named_at
-from swsdask.model.ranked_measures import RELEVANT, WITHOUT_ORDER, Addition, AveragePrecisionSettings
+from swsdask.model.ranked_measures import RELEVANT, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.statistic import Statistic
 
@@ -143,8 +143,7 @@ class RankedRetrieval:
 
 def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str, F64]:
     """The measures of ranks, by name: one number for each ranking, NaN where nothing is relevant."""
-    ties = "worst" if options.ties in WITHOUT_ORDER else options.ties
-    rank = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
+    rank = rankings.false_alarms_in_front(options.ordered_ties) + rankings.hit_ranks
     precision: F64 = rankings.hit_ranks / rank
 
     def _sums(terms: F64) -> F64:
@@ -158,7 +157,7 @@ def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
         found = list_sums(inside, rankings.hit_offsets)
         columns[f"success_at_rank@{cut}"] = _where_relevant(found > 0, rankings)
         columns[f"ap_at_rank@{cut}"] = ratio(_sums(np.where(inside, precision, 0.0)), rankings.relevant)
-    columns["reciprocal_rank"] = _where_relevant(_reciprocal_ranks(rankings, ties), rankings)
+    columns["reciprocal_rank"] = _where_relevant(_reciprocal_ranks(rankings, options.ordered_ties), rankings)
     for persistence in options.persistences:
         weights = (1.0 - persistence) * _powers(persistence, rank - 1)
         columns[f"rbp@{persistence!r}"] = _where_relevant(_sums(weights), rankings)
@@ -283,7 +282,7 @@ def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[s
         columns[f"exponential_ndcg_at_rank@{cut}"] = ratio(steep.down_to(cut), steepest.down_to(cut))
     columns |= _expected_reciprocal_rank(judged, satisfied / 2.0**options.highest_grade, options)
     for cut in options.ranks:
-        first = np.maximum(np.minimum(judged.retrieved, cut), 1)
+        first = np.maximum(np.minimum(judged.rankings.retrieved, cut), 1)
         columns[f"judged_at_rank@{cut}"] = ratio(judged.sums(judged.rank <= cut), first)
     return columns | _along(judged, gain, ideal)
 
@@ -319,7 +318,7 @@ class _Gains:
 
 def _along(judged: JudgedRankings, gains: _Gains, ideals: _Gains) -> dict[str, F64]:
     """The measures that compare a ranking with the ideal one rank by rank."""
-    n = len(judged.retrieved)
+    n = len(judged.rankings)
     at_levels, of_relevant, normalised = np.full((3, n), np.nan)
     for number in range(n):
         ideal, _, best = ideals.ranking(number)
@@ -328,7 +327,7 @@ def _along(judged: JudgedRankings, gains: _Gains, ideals: _Gains) -> dict[str, F
         gain, rank, dcg = gains.ranking(number)
         falls = np.append(np.flatnonzero(ideal[1:] < ideal[:-1]) + 1, len(ideal))
         quotients = (dcg[np.searchsorted(rank, falls, "right")] / best[falls]).tolist()
-        if judged.retrieved[number] > len(ideal) + 1:
+        if judged.rankings.retrieved[number] > len(ideal) + 1:
             quotients.append(float(dcg[-1] / best[-1]))
         at_levels[number] = _total(quotients, gains.addition) / len(quotients)
         reached = dcg[1:] / best[np.minimum(rank, len(ideal))]
@@ -383,8 +382,8 @@ def _binary(judged: JudgedRankings, level: int, options: AveragePrecisionSetting
         for name, terms in (("bpref", preferred), ("inferred_ap", inferred), ("binary_gain", gain))
     }
     retrieved = judged.sums(relevant)
-    columns["set_relative_precision"] = _where(n_relevant, retrieved, np.minimum(judged.retrieved, n_relevant))
-    columns["utility"] = (2 * retrieved - judged.retrieved).astype(np.float64)
+    columns["set_relative_precision"] = _where(n_relevant, retrieved, np.minimum(judged.rankings.retrieved, n_relevant))
+    columns["utility"] = (2 * retrieved - judged.rankings.retrieved).astype(np.float64)
     return columns
 
 
@@ -395,12 +394,12 @@ def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
         rank = np.array([int(multiple * each + 0.9) for each in relevant.tolist()], np.int64)
         hits = hits_at_rank(rankings, rank, options.ties)
         columns[f"precision_at_relevant@{multiple!r}"] = _where(relevant, hits, rank)
-    first = _reciprocal_ranks(rankings, "worst" if options.ties in WITHOUT_ORDER else options.ties)
+    first = _reciprocal_ranks(rankings, options.ordered_ties)
     for cut in options.ranks:
         hits = hits_at_rank(rankings, np.full(len(rankings), cut), options.ties)
         columns[f"relative_precision_at_rank@{cut}"] = _where(relevant, hits, np.minimum(relevant, cut))
         inside = np.where(first >= 1.0 / cut, first, 0.0)
-        columns[f"reciprocal_rank_at_rank@{cut}"] = np.where(relevant > 0, inside, np.nan)
+        columns[f"reciprocal_rank_at_rank@{cut}"] = _where_relevant(inside, rankings)
     return columns
 
 

@@ -89,8 +89,8 @@ OF_SWEEP: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
 NEEDS: tuple[type[Statistic], ...] = (*OF_SWEEP, AllScores)
 """The statistics that a measure of a sweep needs, with those of its curves: they are the same beside every measure."""
 
-_HAIR = 1e-9
-"""Values of TWV that differ by less than this, relative to 1 + |TWV|, are compared in exact arithmetic."""
+TOLERANCE = 1e-9
+"""Values of TWV or losses that differ by less than this, relative to 1 + |value|, are compared in exact arithmetic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ def best_place(scored: Scored, population: Population, places: I64) -> int:
     sweep = threshold_sweep(scored, population)
     value = twv(sweep.p_miss[places], sweep.p_fa[places], scored.weights.beta)
     highest = value.max()
-    near = places[value >= highest - _HAIR * (1.0 + abs(highest))]
+    near = places[value >= highest - TOLERANCE * (1.0 + abs(highest))]
     if len(near) > 1:
         losses = _exact_losses(scored, population, near)
         return int(near[losses.index(min(losses))])

@@ -80,7 +80,8 @@ from swsdask.kernels.entropy import logistic_cost, sigmoid, softplus
 from swsdask.kernels.sums import grid_moments, window_sums
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, Blocks, affine, pooled_blocks
-from swsdask.measures.cross_entropy import Censored, ScoreShares, censored, prior_entropy
+from swsdask.measures.cross_entropy import Censored, censored
+from swsdask.measures.logistic_fit import ScoreShares, prior_entropy
 from swsdask.measures.measure import Curve, Population, Scored, Values, ratio
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import (
@@ -146,16 +147,16 @@ def _equal_error_rate(p_fa: F64, p_miss: F64) -> float:
     return float(p_fa[after - 1] + (p_fa[after] - p_fa[after - 1]) * (above / (above + below)))
 
 
-_HAIR = 1e-12
+_TOLERANCE = 1e-12
 """A relative tolerance: P_fa of a vertex, a mean of rounded quotients, may be this far from the point that it is at."""
 
 
 def _p_miss_at(point: float, p_fa: F64, p_miss: F64) -> float:
-    after = int(np.searchsorted(p_fa, point * (1 + _HAIR), side="right"))
+    after = int(np.searchsorted(p_fa, point * (1 + _TOLERANCE), side="right"))
     if after == 0 or np.isnan(p_fa[0]):
         return np.nan
     if after == len(p_fa):
-        return float(p_miss[-1]) if point * (1 - _HAIR) <= p_fa[-1] else np.nan
+        return float(p_miss[-1]) if point * (1 - _TOLERANCE) <= p_fa[-1] else np.nan
     share = max(0.0, (point - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1]))
     return float(p_miss[after - 1] + share * (p_miss[after] - p_miss[after - 1]))
 

@@ -61,8 +61,8 @@ QUIRK, under `compat = "stdeval"`: if rejecting everything is best, the threshol
 QUIRK, under `compat = "mediaeval"`: imputed trials are accepted too if the threshold is low enough, so their score is a
 threshold (`measures.sweep`). Ties are decided in floating point.
 
-STWV: the TWV that would be left if every false alarm and every wrong NO could be avoided
------------------------------------------------------------------------------------------
+STWV: the TWV without any false alarm or wrong NO
+-------------------------------------------------
 NIST's supremum TWV. `stwv_p_miss` averages (Eq. 4 of the 2013 measures document) the share of a query's targets that no
 detection is mapped to, whatever its decision; `stwv` = 1 - `stwv_p_miss`. It bounds MTWV and OTWV from above.
 
@@ -76,8 +76,8 @@ The operating point as single numbers
 
 Where a system loses: the parts of 1 - ATWV
 -------------------------------------------
-Over all queries of a condition. In the sequence 1, STWV, OTWV, MTWV, ATWV each takes one freedom away from the one
-before; a part is the cost of that.
+Over all queries of a condition. In the sequence 1, STWV, OTWV, MTWV, ATWV each value has one more constraint than the
+one before it; a part is the cost of that constraint.
 
 - `loss_not_found` = 1 - STWV: targets that no detection is mapped to.
 - `loss_within_query` = STWV - OTWV: false alarms that score like hits of their own query.
@@ -115,6 +115,7 @@ from swsdask.measures.sweep import (
     BAYES_NEEDS,
     NEEDS,
     QUERY_NEEDS,
+    TOLERANCE,
     Sweep,
     best_place,
     errors_at_bayes,
@@ -127,8 +128,6 @@ from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts, strata_of
 from swsdask.statistics.ladder import AllScores, Hits
 from swsdask.statistics.statistic import Statistic
-
-_NEAR = 1e-9
 
 
 class OptimumTwv:
@@ -197,7 +196,7 @@ def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I
     loss = _weighed(misses, targets[query], 1.0) + _weighed(sweep.false_alarms, nontargets[query], point.beta)
     loss[~candidates] = np.inf
     least = np.minimum.reduceat(loss, begin)[query]
-    near = loss <= least + _NEAR * (1.0 + least)
+    near = loss <= least + TOLERANCE * (1.0 + least)
     rows = np.flatnonzero(near)
     first = np.searchsorted(rows, begin)
     best: I64 = rows[first]

@@ -1,7 +1,7 @@
 """Systems compared, and their errors.
 
-A comparison has intervals, differences, failed gates, and how they were made. Errors list what is worth listening to:
-the queries that cost a system most, with their false alarms and missed targets.
+A comparison has intervals, differences, failed gates, and how they were made. Errors list the queries that cost a
+system most, with their false alarms and missed targets, so that they can be listened to.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Resampling:
     """Settings of a comparison: everything that it depends on beside the scores.
 
     `interval` is "percentile" or "bca"; `adjust` is how p values of several pairs are adjusted, "holm" or "max-t".
-    `resample` is what is drawn: "queries", or "documents" as well; for term discovery "folds".
+    `resample` names the units that are drawn: "queries", or "documents" as well; for term discovery "folds".
     """
 
     seed: int = 0
@@ -88,7 +88,7 @@ class Resampling:
 
 
 def written_p(p: float, equals: str = "") -> str:
-    """A p value to four digits, after `equals`; one that is less than these show is not 0.
+    """A p value to four digits, after `equals`; a smaller one is written as less than the smallest of these.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Failure:
     gate : str
         The gate as it was written.
     system, baseline, condition, measure : str
-        What was compared.
+        The systems that were compared, the condition and the measure.
     value, baseline_value, difference : float
         The measure for both, and system - baseline over the queries that count for both. `value` and `difference` are
         NaN if the system has no number for the measure.
@@ -356,9 +356,9 @@ class Errors(Tables):
     query_table, event_table : pyarrow.Table
         The rows.
     notes : tuple of str
-        What was left out.
+        Notes on omissions.
     signature : str
-        What the numbers mean.
+        The signature of the result: measures, settings, version and hashes of the inputs.
     beta : float
         The weight of P_fa in the cost of a query.
     """

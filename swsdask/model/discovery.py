@@ -115,7 +115,7 @@ class Corpus:
     `files` are sorted. A segment is a maximal run of phones of one file, each of which starts where the one before it
     ends; `segment`, int32 [n_phones], numbers them, ascending. `silence` and `noise`, bool [n_phone_labels], mark the
     labels "SIL" and "SPN". `speech` are the parts that fragments are clipped to (tde2015 only), None where none were
-    given. `words` of tdev2 omit those labelled SIL, as the tool does. `notes` report what was changed or left out.
+    given. `words` of tdev2 omit those labelled SIL, as the tool does. `notes` report changes and omissions.
     """
 
     definition: Definition
@@ -136,8 +136,8 @@ class Fragments:
     """The fragments that one system found, as read: rows sorted by (class, file, start, end), duplicates kept.
 
     `cluster` is an index into `classes`, the names of the classes in the order of the file; an empty class has no rows.
-    `dropped` counts the rows of the file that the definition excludes, by reason; `notes` report what else was
-    changed, or would have stopped the official tool.
+    `dropped` counts the rows of the file that the definition excludes, by reason; `notes` report other
+    changes, and faults that would have stopped the official tool.
     """
 
     system: str
@@ -229,7 +229,7 @@ CLASSES = pa.schema(
         pa.field("line", pa.int64(), nullable=False),
     ]
 )
-"""One row per class, empty ones too: what follows `Class`, in the order of the file."""
+"""One row per class, empty ones too: the text after `Class`, in the order of the file."""
 
 FRAGMENTS = pa.schema(
     [

@@ -1,7 +1,7 @@
 """Errors that users see: each says where, what was expected, what was found and what to do.
 
 `exit_code` of a class is the exit code of the command line: 1 a fault of swsdask, 2 bad input or settings, 3 a gate
-failed, 4 the cluster failed (the work can be resumed). `Problems` collects what is wrong with a file before one error
+failed, 4 the cluster failed (the work can be resumed). `Problems` collects the faults of a file before one error
 is raised; `counted` writes numbers of things in sentences.
 
 In text that is shown or kept, secrets are struck out and invisible control characters are escaped.
@@ -147,7 +147,7 @@ LISTED = 20
 """The number of ids that a note spells out; the others are counted."""
 
 FEW = 3
-"""The number of names that are enough to show what a sentence is about."""
+"""The number of names that a sentence gives as examples."""
 
 LONGEST = 600
 """The number of characters of a value that a message holds."""
@@ -173,7 +173,7 @@ class SwsdaskError(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with an input.
+    """A fault of an input.
 
     `file` is the path or URL as the user gave it, `line` counts from 1 (None where lines have no meaning). A
     `transient` problem is a failure to reach the file, not a fault of its content: reading it again may succeed.
@@ -289,7 +289,7 @@ class ResourceError(SwsdaskError):
 
 
 class ClusterError(SwsdaskError):
-    """The cluster could not be reached or lost its workers. What was done is not lost: run the command again."""
+    """The cluster could not be reached or lost its workers. Completed work is kept: run the command again."""
 
     exit_code = 4
 

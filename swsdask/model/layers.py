@@ -1,8 +1,9 @@
 """Layers of settings: files, presets and explicit settings, which are merged; and the settings that an archive keeps.
 
 A settings file is TOML with the tables of `model.settings`, and may begin with `notes`, sentences that are shown beside
-the numbers. A preset is such a file in `conf/`, installed with the package. The layers are defaults, preset, what
-`compat` implies, and explicit settings; later ones win. A fault of a file is one error that says in which line it is.
+the numbers. A preset is such a file in `conf/`, installed with the package. The layers are defaults, preset, the
+settings that `compat` implies, and explicit settings; later ones win. A fault of a file is one error that names the
+line.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ def _texts(settings: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 def build_settings(
     preset: Mapping[str, object] | None = None, compat: str | None = None, explicit: Mapping[str, object] | None = None
 ) -> Settings:
-    """Settings from their layers: defaults, `preset`, what `compat` implies, `explicit` (both shaped as a TOML file).
+    """Settings from their layers: defaults, `preset`, implied by `compat`, `explicit` (both shaped as a TOML file).
 
     Raises `SettingsError` naming every wrong key or value, with the nearest valid key.
     """
@@ -425,7 +426,7 @@ def flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def _text(value: object) -> str:
-    """A value as one writes it for `--set`."""
+    """A value in the form of `--set`."""
     if value is None:
         return "not set"
     return value if isinstance(value, str) else json.dumps(value)

@@ -205,7 +205,7 @@ class Record:
 
     `stamps` are the size and time, or ETag, of every run that was examined, `GONE` for refused ones that are gone,
     `UNREAD` for those that could not be reached. `sources` is the file of each system that was ingested, `rows` the
-    number of detections that were ingested, `gates` the failed gates, and `notes` what a reader must know.
+    number of detections that were ingested, `gates` the failed gates, and `notes` those for the reader.
     """
 
     number: int

@@ -59,7 +59,7 @@ class Description:
     Parameters
     ----------
     name : str
-        The name beside its numbers.
+        The name in results.
     heading, title : str
         The heading of a column, and the measure in words.
     digits : int or None
@@ -125,9 +125,9 @@ def _f_beta(beta: int) -> Quotient:
 TABLE = (
     Description("n_queries", "Queries", "Queries that the averages count", _COUNT, formula="|Q|", span="0 ..",
                 printed="KWSEval: #Keyword"),
-    Description("n_target", "Targets", "Target trials: what was to be found", _COUNT, source=_MEASURES + "2.1",
+    Description("n_target", "Targets", "Target trials, which are to be found", _COUNT, source=_MEASURES + "2.1",
                 formula="sum over q of N_act(q)", span="0 ..", printed="KWSEval: #Targ; STDEval: Ref"),
-    Description("n_nontarget", "Non-targets", "Detections of what was not there", _COUNT, by_query=False,
+    Description("n_nontarget", "Non-targets", "Detections without a target", _COUNT, by_query=False,
                 span="0 ..", printed="KWSEval: #NTarg"),
     Description("n_detections", "Detections", "Detections that were scored", _COUNT, by_query=False, span="0 ..",
                 printed="KWSEval: #Sys"),
@@ -136,10 +136,10 @@ TABLE = (
     Description("n_miss", "Misses", "Targets not found, by the system's decisions",
                 _COUNT, -1, source=_MEASURES + "2.1", formula="sum over q of N_miss(q)", span="0 ..",
                 printed="KWSEval: #Miss; STDEval: Miss"),
-    Description("n_false_alarm", "False alarms", "Detections decided YES of what was not there",
+    Description("n_false_alarm", "False alarms", "Detections without a target, decided YES",
                 _COUNT, -1, source=_MEASURES + "2.1", formula="sum over q of N_fa(q)", span="0 ..",
                 printed="KWSEval: #FA; STDEval: FA"),
-    Description("n_correct_nondetection", "Rejected", "Detections decided NO of what was not there",
+    Description("n_correct_nondetection", "Rejected", "Detections without a target, decided NO",
                 _COUNT, by_query=False, source=_MEASURES + "2.1", span="0 ..", printed="KWSEval: #Cor!Det"),
     Description("p_miss", "P_miss", "Miss probability at the system's decisions, averaged over queries",
                 _RATE, -1, source=_MEASURES + "Eq. 1, 4", formula="mean over q of N_miss(q) / N_act(q)",
@@ -187,13 +187,13 @@ TABLE = (
     Description("stwv_p_miss", "P_miss", "Miss probability at the STWV: targets that no detection found",
                 _RATE, -1, by_query=False, source=_MEASURES + "Eq. 4", span="0 .. 1",
                 printed="KWSEval: Supremum PMiss"),
-    Description("loss_not_found", "Not found", "1 - STWV: what targets cost that no detection found", _RATE, -1,
+    Description("loss_not_found", "Not found", "1 - STWV: the cost of targets that no detection found", _RATE, -1,
                 formula="1 - STWV", span="0 .. 1"),
-    Description("loss_within_query", "Within queries", "STWV - OTWV: what the order of scores inside queries costs",
+    Description("loss_within_query", "Within queries", "STWV - OTWV: the cost of the order of scores inside queries",
                 _RATE, -1, formula="STWV - OTWV", span="0 .."),
-    Description("loss_across_queries", "Across queries", "OTWV - MTWV: what one threshold for all queries costs",
+    Description("loss_across_queries", "Across queries", "OTWV - MTWV: the cost of one threshold for all queries",
                 _RATE, -1, formula="OTWV - MTWV"),
-    Description("loss_threshold", "Threshold loss", "MTWV - ATWV: what the system's own decisions cost", _RATE, -1,
+    Description("loss_threshold", "Threshold loss", "MTWV - ATWV: the cost of the system's own decisions", _RATE, -1,
                 formula="MTWV - ATWV"),
     Description("c_det", "C_Det", "Detection cost at the system's decisions", None, -1, source=_MEASURES + "Eq. 8",
                 formula="C_miss P_miss P_target + C_fa P_fa (1 - P_target)", span="0 .."),

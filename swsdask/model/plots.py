@@ -414,7 +414,7 @@ def _lines_of_equal_twv(ax: axes.Axes, beta: float) -> None:
 
 
 def _finished(ax: axes.Axes, condition: str, lines: Sequence[Line2D], without: Sequence[str]) -> axes.Axes:
-    """Set the title, and a legend of these lines after what the axes had before."""
+    """Set the title, and a legend of these lines after those that the axes had before."""
     ax.set_title("" if condition == "all" else condition)
     others = [handle for handle in ax.get_legend_handles_labels()[0] if handle not in lines]
     labels = [str(handle.get_label()) for handle in others] + [_label(str(line.get_label())) for line in lines]

@@ -1,8 +1,8 @@
 """Ranked measures: the settings `[evaluation.average_precision]` and `[evaluation.gap]`, and penalty functions of GAP.
 
-A penalty function gives what a replay point earns, by its signed distance (point - onset) from an onset: negative if
-replay starts early. All are 0 beyond their ends. The source names them so (Liu and Oard, One-Sided Measures, SIGIR
-2006), although their value is a reward.
+A penalty function gives the reward of a replay point by its signed distance (point - onset) from an onset: negative if
+replay starts early. All are 0 beyond their ends. The name is that of the source (Liu and Oard, One-Sided Measures,
+SIGIR 2006), although the value is a reward.
 """
 
 from __future__ import annotations
@@ -181,6 +181,11 @@ class AveragePrecisionSettings(BaseModel):
         """The grades from which documents are relevant, the usual one first."""
         return tuple(dict.fromkeys((RELEVANT, *self.levels)))
 
+    @property
+    def ordered_ties(self) -> str:
+        """The rule `ties`, or "worst" in place of a rule that gives equal scores no order."""
+        return "worst" if self.ties in WITHOUT_ORDER else self.ties
+
     def rule(self, trials: str) -> RankRule:
         """Return the settings that statistics need for a kind of trials."""
         order: Order | None = self.ties if self.ties in get_args(Order) else None  # type: ignore[assignment]
@@ -208,7 +213,7 @@ class GapSettings(BaseModel):
     Attributes
     ----------
     penalty : {"triangular", "rectangular", "asymmetric", "gaussian", "table"}
-        What a replay point earns by its distance from an onset.
+        The reward of a replay point by its distance from an onset.
     width_s : float
         The distance at which a triangular or rectangular function ends.
     early_s : float

@@ -155,7 +155,7 @@ class Result(Figures, Tables):
         The signature (measures, settings, definitions, version, hashes of the inputs), the counts of what was dropped,
         and how the work ran.
     notes : tuple of str
-        What a reader must know beside the numbers.
+        Notes that are needed to understand the numbers.
     system_notes : tuple of str
         Those of the notes that are about systems, such as how many detections were dropped. A result that was
         read has none.

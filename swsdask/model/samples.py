@@ -51,6 +51,11 @@ class Sample(Protocol):
         ...
 
 
+def unweighted(sample: Sample, n_queries: int) -> float:
+    """Return the measure of the replicate in which each of `n_queries` queries occurs once."""
+    return float(sample.replicates(np.ones((n_queries, 1), np.int32))[0])
+
+
 class SampleOfQueries(Sample, Protocol):
     """A sample that knows which queries of the condition count for it, and can be restricted to some of them."""
 
@@ -82,7 +87,7 @@ class Among:
         """The measure."""
         if np.array_equal(self.own, self.queries):
             return self.sample.value
-        return float(self.replicates(np.ones((len(self.own), 1), np.int32))[0])
+        return unweighted(self, len(self.own))
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate."""
@@ -147,7 +152,7 @@ class Averages:
     @property
     def value(self) -> float:
         """The measure."""
-        return float(self.replicates(np.ones((self.columns.shape[1], 1), np.int32))[0])
+        return unweighted(self, self.columns.shape[1])
 
     @property
     def queries(self) -> Bool:
@@ -198,7 +203,7 @@ class AveragesByHighest:
     @property
     def value(self) -> float:
         """The measure; NaN where no query has a score."""
-        return float(self.replicates(np.ones((len(self.scores), 1), np.int32))[0])
+        return unweighted(self, len(self.scores))
 
     @property
     def queries(self) -> Bool:

@@ -97,7 +97,7 @@ class OperatingPoint(_Settings):
     Attributes
     ----------
     p_target : float, optional
-        The prior probability of a target; 0.0001 if the operating point is given in no way.
+        The prior probability of a target; 0.0001 if no operating point is given.
     c_miss : float, optional
         The cost of a miss; 1 by default.
     c_fa : float, optional
@@ -164,8 +164,8 @@ class EvaluationSettings(_Settings):
     Attributes
     ----------
     trials : {"virtual", "segment", "document"}
-        What a trial is: every detection and the non-targets that `trials_per_second` gives; every pair of a query and a
-        segment; every pair of a query and a document.
+        The kind of trials: every detection and the non-targets that `trials_per_second` gives; every pair of a query
+        and a segment; every pair of a query and a document.
     trials_per_second : float
         Trials per second of audio and query, for virtual trials.
     tolerance_s : float
@@ -173,7 +173,7 @@ class EvaluationSettings(_Settings):
     find_gap_s : float
         The longest gap between two words of one occurrence.
     objective : {"nist", "score"}
-        What the alignment maximises: first the number of pairs, then the sum of NIST's weights or of the scores.
+        The objective of the alignment: first the number of pairs, then the sum of NIST's weights or of the scores.
     score_scale : {"group", "run"}
         The range by which "nist" scales scores, unless the run declares one: the range within the query, document and
         channel, or within the run.

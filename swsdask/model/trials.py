@@ -147,7 +147,7 @@ class Judgments:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """The reference: what was spoken and what a trial is, the same for every system, broadcast once per worker.
+    """The reference: evaluated occurrences, trials and conditions; the same for all systems, broadcast once per worker.
 
     Occurrences are the evaluated ones, sorted by (query, document, channel, start, end). `group_of_document` is
     int16 [n_documents + 1], its last entry for unknown documents. `group_of_occurrence`, if conditions divide

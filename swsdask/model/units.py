@@ -55,7 +55,7 @@ def seconds(ticks: int) -> float:
 
 
 INFINITE = sys.float_info.max
-"""A score of inf; its negative is -inf."""
+"""The finite score that represents inf; its negative represents -inf."""
 
 AUDIO_EXTENSIONS = (".sph", ".wav", ".flac", ".mp3", ".ogg")
 MAX_ID_LENGTH = 500

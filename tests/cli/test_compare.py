@@ -63,7 +63,7 @@ def test_json_is_one_object_with_two_lists(swsdask: Callable[..., Outcome], resu
     gate = ("--fail-if", "atwv drops 0 with p < .0001")
     ended = swsdask("compare", results, B, A, *FEW, "--format", "json", *gate)
     assert ended.err.splitlines()[0] == "all: 11 queries; intervals and tests of so few say little."
-    assert "cannot fail, for the least p of" in ended.err
+    assert "cannot fail, because the least p of" in ended.err
     found = json.loads(ended.out)
     assert list(found) == ["intervals", "differences"]
     assert [list(row) for row in found["intervals"]] == [INTERVALS.names] * 3

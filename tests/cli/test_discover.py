@@ -88,7 +88,7 @@ def test_a_table_for_one_system(swsdask: Call, folder: Path) -> None:
     assert lines[1] == ["Measure", "Mean", "Std", "Min", "Max"]
     assert [line[0] for line in lines[3:8]] == ["Coverage", "Token", "Token", "Token", "Classes"]
     assert lines[7] == ["Classes", "2"]
-    assert "2 folds instead of 10, since there are only so many files." in outcome.out
+    assert "2 folds instead of 10, one for each file." in outcome.out
 
 
 def test_out_holds_a_whole_result(swsdask: Call, folder: Path) -> None:

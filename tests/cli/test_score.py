@@ -195,7 +195,7 @@ def test_nothing_is_decided_without_decisions(swsdask: Call, files: Files) -> No
     assert values["mtwv"] == pytest.approx(0.75)
     told = [line for line in swsdask("score", files.reference, run).out.splitlines() if "decision" in line]
     assert told == [
-        "Note: kaldi: 3 of 3 trials without a YES/NO decision: ATWV and what else depends on decisions is not defined."
+        "Note: kaldi: 3 of 3 trials without a YES/NO decision: ATWV and other measures of decisions are not defined."
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.measures.cross_entropy import ScoreShares, Shares
+from swsdask.measures.logistic_fit import ScoreShares, Shares
 from swsdask.measures.threshold_curves import costs_over_priors
 
 PRIORS = np.union1d(np.arange(-40, 41) / 4, [-6.906754778648554])

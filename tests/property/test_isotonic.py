@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from swsdask.kernels.entropy import pool_adjacent_violators
 from swsdask.measures.calibration import isotonic_blocks
-from swsdask.measures.cross_entropy import prior_entropy, sigmoid, softplus
+from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from tests.recalibration import min_max_shares
 
 COUNTS = st.tuples(st.integers(0, 4), st.sampled_from([0, 1, 1, 2, 3, 10**9]))

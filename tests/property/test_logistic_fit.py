@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from swsdask.kernels.entropy import logistic_cost, logistic_expansion
 from swsdask.measures.calibration import isotonic_blocks
-from swsdask.measures.cross_entropy import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
+from swsdask.measures.logistic_fit import Fit, ScoreShares, Separation, Shares, fit, prior_entropy, sigmoid, softplus
 from swsdask.model.trials import F64
 from tests.recalibration import Row, exact_minimum, overlapping
 
@@ -41,7 +41,7 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         lengths.append(len(score))
         return logistic_expansion(score, *more)
 
-    monkeypatch.setattr("swsdask.measures.cross_entropy.logistic_expansion", counted)
+    monkeypatch.setattr("swsdask.measures.logistic_fit.logistic_expansion", counted)
     return lengths
 
 
@@ -347,7 +347,7 @@ def test_a_search_that_begins_among_groups_ends_at_the_same_map(
     found = fit(scores, Separation(None, None), -3.0)
     whole = sum(evaluated)
     evaluated.clear()
-    monkeypatch.setattr("swsdask.measures.cross_entropy._MANY", len(target) + len(nontarget))
+    monkeypatch.setattr("swsdask.measures.logistic_fit._MANY", len(target) + len(nontarget))
     alone = fit(scores, Separation(None, None), -3.0)
     assert found.cost == pytest.approx(alone.cost, rel=1e-14)
     assert (found.gamma, found.delta) == pytest.approx((alone.gamma, alone.delta), rel=1e-9)

@@ -505,7 +505,7 @@ def test_a_gate_without_a_p_value_is_noted() -> None:
     how = Resampling(0, 50, 0.95, "percentile", "holm", "queries")
     found = compare({"all": {"map": samples}}, {"all": 1}, samples, how, pair=("a", "b"), gates=[gate])
     assert found.failures == ()
-    assert f"gate {gate.text!r}: not tested, for there is no p value, and so passed: a." in found.notes
+    assert f"gate {gate.text!r}: not tested, because there is no p value, and so passed: a." in found.notes
 
 
 @pytest.mark.parametrize("adjust", ["holm", "max-t"])
@@ -528,7 +528,7 @@ def test_few_common_queries_prove_nothing(n_common: int, adjust: Any) -> None:
     assert any(note.endswith(common) for note in found.notes)
     said = f"the least p of {n_common} queries"
     assert f"all, map: no difference can be significant (p < 0.05): {said} is {least:.2g}." in found.notes
-    assert f"gate {gate!r}: cannot fail, for {said} and 1 pair is {least:.2g}." in found.notes
+    assert f"gate {gate!r}: cannot fail, because {said} and 1 pair is {least:.2g}." in found.notes
     tied = found.tied("all", "map")
     assert tied is not None
     assert len(tied.others) == 1

@@ -138,7 +138,7 @@ def test_default_folds_are_whole_files(make: Make) -> None:
     assert folds.stretches.end.tolist() == [MAX_TICKS, MAX_TICKS]
     assert folds.stretches.first.tolist() == [0, 1, 2]
     assert folds.stretches.fold.dtype == np.int16
-    assert make("document").notes == ("2 folds instead of 10, since there are only so many files.",)
+    assert make("document").notes == ("2 folds instead of 10, one for each file.",)
     assert make("tde2015", n_folds=1).folds[0].stretches.fold.tolist() == [0, 0]
     for wrong in (0, 40_000):
         with pytest.raises(SettingsError, match="expected from 1 to 32767 folds"):

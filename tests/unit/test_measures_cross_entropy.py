@@ -13,7 +13,8 @@ import pytest
 
 from swsdask.measures import interpretation, system_notes
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
-from swsdask.measures.cross_entropy import CrossEntropy, ScoreShares, Shares, sigmoid
+from swsdask.measures.cross_entropy import CrossEntropy
+from swsdask.measures.logistic_fit import ScoreShares, Shares, sigmoid
 from swsdask.measures.measure import Scored
 from swsdask.measures.threshold_curves import bayes_error_rates, curves
 from swsdask.model.settings import weights

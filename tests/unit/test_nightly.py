@@ -844,7 +844,7 @@ def test_a_gate_with_p_fails_however_many_runs_arrive(
         assert record is not None
     assert all(move.p < 0.1 for move in record.moves)
     assert [text.split(":")[0] for text in record.gates] == [f"gate {gates[0]!r} failed"] * 10
-    told = f"gate {gates[1]!r}: cannot fail, for the least p of 99 replicates and 10 pairs is 0.01."
+    told = f"gate {gates[1]!r}: cannot fail, because the least p of 99 replicates and 10 pairs is 0.01."
     assert told in record.notes
     assert told in caplog.text
     assert any(note.endswith("queries; intervals and tests of so few say little.") for note in record.notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsdask.measures.cross_entropy import ScoreShares, Separation, Shares, fit, sigmoid
+from swsdask.measures.logistic_fit import ScoreShares, Separation, Shares, fit, sigmoid
 from swsdask.measures.resampling.calibration import TrialCosts, least_costs
 
 ETA = -1.5

@@ -184,7 +184,7 @@ def noted(n_undecided: int, n_decided: int, *, alike: bool) -> dict[str, Sequenc
 
 
 def test_notes_on_many_systems_are_one_line() -> None:
-    undefined = "without a YES/NO decision: ATWV and what else depends on decisions is not defined."
+    undefined = "without a YES/NO decision: ATWV and other measures of decisions are not defined."
     some = "5 of 6 systems (u0, u1, u2 and 2 more)"
     assert [*note_lines(noted(3, 1, alike=True))] == [f"u{number}: 3 of 3 trials {undefined}" for number in range(3)]
     assert [*note_lines(noted(4, 0, alike=True))] == [f"all 4 systems: 3 of 3 trials {undefined}"]

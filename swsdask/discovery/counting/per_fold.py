@@ -116,12 +116,12 @@ class Agreement:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def precision(self, corpus: Corpus, fold_set: int) -> F64:
-        """The share of what was found that is gold, in the folds of a set."""
+        """The share of found elements that are gold, in the folds of a set."""
         n_folds = len(corpus.folds[fold_set].names)
         return ratio(self.right[fold_set, :n_folds], self.found[fold_set, :n_folds])
 
     def recall(self, corpus: Corpus, fold_set: int) -> F64:
-        """The share of gold that was found, in the folds of a set."""
+        """The share of gold elements that were found, in the folds of a set."""
         n_folds = len(corpus.folds[fold_set].names)
         return ratio(self.recalled[fold_set, :n_folds], self.gold[fold_set, :n_folds])
 

@@ -51,7 +51,7 @@ tdev2: the phones of all fragments over all phones, both without those labelled 
 alone in their class count, and so do phones that are not gold.
 
 tde2015 measures time: the length of the union of all fragments of the fold over the length of the union of the gold
-fragments of the fold: those that occur twice in the whole corpus (`discovery.counting.gold`). QUIRK: what is covered
+fragments of the fold: those that occur twice in the whole corpus (`discovery.counting.gold`). QUIRK: covered time
 need not be gold, so a coverage may exceed 1; fragments that are alone in their class count. QUIRK: time between two
 fragments that nearly touch counts, in both (`kernels.placing.add_union`). QUIRK: a coverage of 0 is not defined.
 """

@@ -18,7 +18,7 @@ tdev2: the distinct words that fragments match (`per_fold.words_spelled`: the wo
 largest share, if their phones have equal labels), over the distinct fragments, and over the words. QUIRK: times are not
 compared.
 
-n_classes, n_fragments and n_words count what a system found in a set of folds and in each fold. A class counts where
+n_classes, n_fragments and n_words are counted in a set of folds and in each fold. A class counts where
 one of its fragments does. n_fragments counts distinct fragments, n_words their distinct transcriptions without the
 empty one, as the challenge's later toolbox does. Fragments in no fold of the set do not count. Over a set of folds
 these are numbers of distinct things, so they are not the sums over its folds.

@@ -33,21 +33,11 @@ import numpy as np
 from swsdask.kernels.entropy import softplus
 from swsdask.kernels.resampling import weigh
 from swsdask.measures.calibration import fit_pool
-from swsdask.measures.cross_entropy import (
-    NOTHING,
-    Censored,
-    Fit,
-    ScoreShares,
-    Separation,
-    Shares,
-    class_costs,
-    mean_cost,
-    prior_entropy,
-    sigmoid,
-)
+from swsdask.measures.cross_entropy import Censored, class_costs, mean_cost
+from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, prior_entropy, sigmoid
 from swsdask.measures.measure import Population, Scored
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
-from swsdask.model.samples import Sample
+from swsdask.model.samples import Sample, unweighted
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.model.units import INFINITE
 from swsdask.statistics.counts import Counts, strata_of, stratum_numbers
@@ -71,7 +61,7 @@ class CrossEntropies:
     @property
     def value(self) -> float:
         """The measure."""
-        return float(self.replicates(np.ones((len(self.target), 1), np.int32))[0])
+        return unweighted(self, len(self.target))
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate; NaN without trials of a class."""
@@ -131,7 +121,7 @@ class AffineFits:
     @property
     def value(self) -> float:
         """The measure."""
-        return float(self.replicates(np.ones((len(self.pool.lowest), 1), np.int32))[0])
+        return unweighted(self, len(self.pool.lowest))
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate; NaN without trials of a class."""

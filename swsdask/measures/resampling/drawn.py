@@ -5,10 +5,10 @@ group of its own. A replicate first combines them into statistics of its documen
 each as often as it was drawn, and likewise the numbers of targets and of trials. The result is an evaluation whose
 measures are computed with weights of queries, as in `measures.resampling`. So a measure of a replicate is that of an
 evaluation in which queries and documents occur as often as they were drawn. The targets in the drawn documents decide
-which queries are averaged, under KWSEval's -inc the detections there too; a query that counts only because it is
-nowhere at all counts once. The operating point is that of the evaluation. Documents that are not in the ECF are not
-drawn: they always count once. If points of replay are ranked (GAP), or a rule orders equal scores, the copies of a
-point or a trial follow each other.
+which queries are averaged, under KWSEval's -inc the detections there too; a query that no document contains and that
+the system detects nowhere counts once. The operating point is that of the evaluation. Documents that are not in the ECF
+are not drawn: they always count once. If points of replay are ranked (GAP), or a rule orders equal scores, the copies
+of a point or a trial follow each other.
 
 Memory: counts by query and document, 80 bytes each for every system, and 8 to 24 bytes for each of them and each score
 of a hit of the query, if rankings or thresholds by query are requested.
@@ -130,7 +130,7 @@ class DrawnSystem:
 
     @cached_property
     def values(self) -> dict[str, F64]:
-        """The measures of the evaluation: of one replicate that has everything once."""
+        """The measures of the evaluation: of the replicate in which each query and document occurs once."""
         return self._replicates(np.ones((len(self.queries) + len(self.documents), 1), np.int32))
 
     def _replicates(self, weights: I32) -> dict[str, F64]:

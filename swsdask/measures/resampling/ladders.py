@@ -1,4 +1,4 @@
-"""Measures along the ladder of hits with weights of queries: TWV at thresholds, and AP of one ranking of everything.
+"""Measures along the ladder of hits with weights of queries: TWV at thresholds, and AP of the ranking of all trials.
 
 TWV at given thresholds, at the best threshold of each query (OTWV), and at the best of all (MTWV), which is searched
 again with every vector of weights. P_miss and P_fa (Eq. 4-5 of the 2013 measures document) become weighted averages: a
@@ -28,7 +28,7 @@ from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_que
 from swsdask.measures.sweep import BAYES_NEEDS, QUERY_NEEDS, errors_at_bayes, query_sweep
 from swsdask.measures.twv import Accepting, best_rows, highest_scores
 from swsdask.model.ranked_measures import AveragePrecisionSettings
-from swsdask.model.samples import Averages, AveragesByHighest, Sample, drawn_of
+from swsdask.model.samples import Averages, AveragesByHighest, Sample, drawn_of, unweighted
 from swsdask.model.trials import F64, I32, I64
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import Hits
@@ -62,7 +62,7 @@ class BestThreshold:
     @property
     def value(self) -> float:
         """MTWV."""
-        return float(self.replicates(np.ones((len(self.targets), 1), np.int32))[0])
+        return unweighted(self, len(self.targets))
 
     def replicates(self, weights: I32) -> F64:
         """MTWV with the weights of each replicate, int32 [n_queries, n_replicates].
@@ -138,7 +138,7 @@ class BestThreshold:
         return np.searchsorted(there, self._starts), self.query[there], counts[there].astype(np.float64)
 
     def _first(self, weights: F64) -> I64:
-        """The first level at which a trial of the drawn queries is accepted, by replicate; 0 if none need be."""
+        """The first level at which a trial of the drawn queries is accepted, by replicate; 0 if all may be rejected."""
         if self.reject_all:
             return np.zeros(weights.shape[1], np.int64)
         query, cell = np.unique(self.query, return_index=True)
@@ -220,7 +220,7 @@ class BestThresholdOfAll:
     @property
     def value(self) -> float:
         """MTWV."""
-        return float(self.replicates(np.ones((len(self.pool.lowest), 1), np.int32))[0])
+        return unweighted(self, len(self.pool.lowest))
 
     def replicates(self, weights: I32) -> F64:
         """MTWV with the weights of each replicate."""
@@ -324,7 +324,7 @@ class PooledPrecision:
     @property
     def value(self) -> float:
         """The measure."""
-        return float(self.replicates(np.ones((len(self.targets), 1), np.int32))[0])
+        return unweighted(self, len(self.targets))
 
     def replicates(self, weights: I32) -> F64:
         """The measure with the weights of each replicate; NaN without targets."""
