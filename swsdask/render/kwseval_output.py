@@ -2,7 +2,7 @@
 
 SYSTEM.sum.txt and .csv have one row over all queries (its -o), SYSTEM.bsum.txt and .csv a row for each query, in the
 order of their ids (-b). Of a result with an alignment, SYSTEM.alignment.csv has a row for each trial and each missed
-target (-c, `render.stdeval_output`), SYSTEM.det.dat the points of the error tradeoff (-d, see below), and
+target (-c, `render.f4de`), SYSTEM.det.dat the points of the error tradeoff (-d, see below), and
 SYSTEM.cond.sum and .cond.bsum the conditions that the tool has: types of source (-O -B -Y), attributes of queries (-q)
 and patterns of their ids (-T).
 
@@ -27,7 +27,7 @@ lines.
 
 Sums are over queries in the order of their ids. The tool uses the order of a hash, which depends on the version of
 Perl: with more than two queries the last of 15 digits may differ, as may the order of parameters in the heading. Scores
-have as many decimals as the longest, see `render.stdeval_output`. QUIRK: a standard error is the sample standard
+have as many decimals as the longest, see `render.f4de`. QUIRK: a standard error is the sample standard
 deviation over sqrt(n), where the heading says sqrt(n-1); n is the number of all queries, with -inc too. QUIRK: normal
 deviates are from a rational approximation (Beasley and Springer 1977, algorithm AS 111), with 0 and 1 moved inwards by
 2.2204e-16.
@@ -49,7 +49,7 @@ from swsdask.kernels.sums import rounded_sums
 from swsdask.model.results import Result
 from swsdask.model.trials import F64, given_score
 from swsdask.model.units import INFINITE
-from swsdask.render.stdeval_output import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
+from swsdask.render.f4de import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
 
 _COLUMNS = (
     "# 1:score 2:ppndf(PMiss) 3:ppndf(PFA) 4:PMiss 5:PFA 6:TWV 7:ppndf(-2SE(PMiss)) 8:ppndf(-2SE(PFA)) "
