@@ -50,6 +50,7 @@ from swsdask.model.results import Result
 from swsdask.model.trials import F64, given_score
 from swsdask.model.units import INFINITE
 from swsdask.render.f4de import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
+from swsdask.render.pages import numbers_by_query
 
 _COLUMNS = (
     "# 1:score 2:ppndf(PMiss) 3:ppndf(PFA) 4:PMiss 5:PFA 6:TWV 7:ppndf(-2SE(PMiss)) 8:ppndf(-2SE(PFA)) "
@@ -268,13 +269,13 @@ def write_kwseval_output(
     for system in result.manifest["runs"]:
         evaluated = of_systems.of(system)
         own_scores = result.score_rows.among([system])
-        whole = Group(evaluated.whole, *_numbers(own_scores, evaluated.whole), sorted(evaluated.texts))
+        whole = _group(evaluated.whole, own_scores, sorted(evaluated.texts))
         texts = [(ending, iter([text])) for ending, text in kwseval_reports(evaluated, [whole])]
         if aligned is not None:
             own = aligned(system)
             listed = _listed(own, evaluated)
             parts = [part for part in evaluated.parts if listed[part.title]]
-            groups = [Group(part, *_numbers(own_scores, part), listed[part.title]) for part in parts]
+            groups = [_group(part, own_scores, listed[part.title]) for part in parts]
             if groups:
                 of_parts = kwseval_reports(evaluated, groups, whole=False)
                 texts += [(f"cond.{ending}", iter([text])) for ending, text in of_parts]
@@ -293,13 +294,8 @@ def write_kwseval_output(
     return paths
 
 
-def _numbers(scores: pa.Table, part: ReportPart) -> tuple[Numbers, dict[str, Numbers]]:
-    """The numbers of a part: over all queries, and of each."""
-    numbers: dict[str | None, dict[str, float]] = {}
-    for row in scores.filter(pc.equal(scores["condition"], part.condition)).to_pylist():
-        numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
-    overall = numbers.pop(None)
-    return overall, {str(query): own for query, own in numbers.items()}
+def _group(part: ReportPart, scores: pa.Table, listed: Sequence[str]) -> Group:
+    return Group(part, *numbers_by_query(scores, part.condition), listed)
 
 
 def _listed(alignment: pa.Table, evaluated: KwsevalContext) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from swsdask.model.results import Result
 from swsdask.render.f4de import Aligned, stdeval_alignment
+from swsdask.render.pages import numbers_by_query
 
 NEEDED = (
     *("n_queries", "n_target", "n_hit", "n_false_alarm", "n_miss", "occurrence_weighted_value", "p_fa", "p_miss"),
@@ -107,22 +108,13 @@ def _blocks(scores: pa.Table, evaluated: StdevalContext) -> list[Block]:
     """Select the types with terms that have occurrences, and all."""
     blocks = []
     for title, condition in evaluated.conditions.items():
-        overall, of_queries = _numbers(scores, condition)
-        if title == ALL or overall["n_target"]:
-            maxima, of_curve = _numbers(scores, evaluated.curves[title])
+        overall, of_queries = numbers_by_query(scores, condition)
+        if title == ALL or overall.get("n_target"):
+            maxima, of_curve = numbers_by_query(scores, evaluated.curves[title])
             has_curve = len(of_curve) > 1 and not math.isnan(maxima["mtwv_threshold"])
             trials, seconds = evaluated.trials[title], evaluated.seconds[title]
             blocks.append(Block(title, overall, of_queries, maxima if has_curve else None, trials, seconds))
     return blocks
-
-
-def _numbers(scores: pa.Table, condition: str) -> tuple[Numbers, dict[str, Numbers]]:
-    """The numbers of a condition over all queries and for each."""
-    numbers: dict[str | None, dict[str, float]] = {}
-    for row in scores.filter(pc.equal(scores["condition"], condition)).to_pylist():
-        numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
-    overall = numbers.pop(None, {"n_target": 0.0})
-    return overall, {str(query): own for query, own in numbers.items()}
 
 
 def occurrence_report(
