@@ -70,7 +70,7 @@ def index(page: BoardPage) -> str:
     condition = board.conditions[0] if board.conditions else "all"
     trends = {trend.system: trend for trend in page.trends}
     new = {move.system for move in last.moves if move.reason == NEW}
-    best = {measure: _best(board, condition, measure) for measure in page.measures}
+    best = {measure: board.best(condition, measure) for measure in page.measures}
     span = _span(page.trends)
     return (
         environment()
@@ -232,13 +232,6 @@ def _within(url: str, problem: str) -> str:
     """A problem without the name of its file, which is shown beside it."""
     bare = problem.removeprefix(f"{url}:").strip()
     return f"line {bare}" if bare[:1].isdigit() else bare
-
-
-def _best(board: Board, condition: str, measure: str) -> float:
-    sign = better(measure)
-    values = [board.value(condition, system, measure) for system in board.systems]
-    known = [value for value in values if not math.isnan(value)]
-    return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
 
 
 def _by_size(moves: Sequence[Move]) -> list[Move]:
