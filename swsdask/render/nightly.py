@@ -12,8 +12,6 @@ from functools import cache
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.comparison import written_p
@@ -21,7 +19,7 @@ from swsdask.model.errors import counted, one_line, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
 from swsdask.model.tables import Row
-from swsdask.render.console import standard_console
+from swsdask.render.console import standard_console, standard_table
 from swsdask.render.environment import environment, style
 
 SHOWN_NIGHTS = 60
@@ -320,10 +318,8 @@ def print_history(rows: Rows, measure: str, n_nights: int) -> None:
         by_system.setdefault(row["system"], []).append(row)
     finite = [row["value"] for row in rows if math.isfinite(row["value"])]
     span = (min(finite), max(finite)) if finite else (0.0, 1.0)
-    table = Table("System", "Night", "Date", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(describe(measure).heading, justify="right")
-    table.add_column("Change", justify="right")
-    table.add_column(f"Nights 1 to {n_nights}")
+    headings = ("System", "Night", "Date", describe(measure).heading, "Change", f"Nights 1 to {n_nights}")
+    table = standard_table(headings, ("System", "Night", "Date", headings[-1]), edge=True)
 
     def merit(system: str) -> tuple[float, str]:
         value = better(measure) * by_system[system][-1]["value"]
@@ -346,11 +342,8 @@ def print_history(rows: Rows, measure: str, n_nights: int) -> None:
 def print_system(rows: Rows, measure: str, n_nights: int) -> None:
     """Print a row for every night that scored a system, and a plot over all nights."""
     console = standard_console()
-    table = Table("Night", "Date", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(describe(measure).heading, justify="right")
-    table.add_column("Change", justify="right")
-    table.add_column("Run")
-    table.add_column("Signature")
+    headings = ("Night", "Date", describe(measure).heading, "Change", "Run", "Signature")
+    table = standard_table(headings, ("Night", "Date", "Run", "Signature"), edge=True)
     before = math.nan
     for row in rows:
         change = signed(measure, row["value"] - before)
