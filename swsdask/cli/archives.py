@@ -22,7 +22,6 @@ from swsdask.cli.options import (
     runs_of_arguments,
     settings_options,
 )
-from swsdask.render.console import standard_console
 
 
 @click.command("ingest")
@@ -227,12 +226,10 @@ def bench(archive: str, measures: list[str] | None, engine: EngineOptions, form:
     if form == "json":
         click.echo(json.dumps(found.to_arrow().to_pylist()))
         return
-    from rich import box
-    from rich.table import Table
+    from swsdask.render.console import standard_console, standard_table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("Phase", "Where", "Rows", "Seconds", "CPU", "Rows/s", "x the read"):
-        table.add_column(heading, justify="left" if heading in ("Phase", "Where") else "right")
+    headings = ("Phase", "Where", "Rows", "Seconds", "CPU", "Rows/s", "x the read")
+    table = standard_table(headings, ("Phase", "Where"))
     for phase in found.to_arrow().to_pylist():
         table.add_row(
             phase["phase"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from swsdask.cli.options import (
@@ -30,6 +32,9 @@ from swsdask.cli.options import (
     verify_option,
 )
 from swsdask.model.errors import one_line
+
+if TYPE_CHECKING:
+    from swsdask.model.results import Result
 
 
 @click.command("score")
@@ -156,18 +161,23 @@ def score(
     if out is not None:
         written = sws.write(result, out, outputs=outputs, tool=tool, evaluation=evaluation)
     if form != "table":
-        from swsdask.render.outputs import result_as
-
-        for part in result_as(form, result):
-            click.echo(part, nl=False)
-        for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
-            click.echo(one_line(note), err=True)
+        _print_as(form, result)
     else:
         from swsdask.render.terminal import print_leaderboard
 
         print_leaderboard(result, top=top, wide=wide)
         if out is not None:
             print_outputs(out, written, result, outputs)
+
+
+def _print_as(form: str, result: Result) -> None:
+    """Print a result to stdout, and its notes and signature to stderr."""
+    from swsdask.render.outputs import result_as
+
+    for part in result_as(form, result):
+        click.echo(part, nl=False)
+    for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
+        click.echo(one_line(note), err=True)
 
 
 TABLE = "discovery"
@@ -264,12 +274,7 @@ def discover(
     if out is not None:
         written = sws.write(result, out, outputs=outputs, tool="tde" if tde_output else None)
     if form == "json":
-        from swsdask.render.outputs import result_as
-
-        for part in result_as("json", result):
-            click.echo(part, nl=False)
-        for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
-            click.echo(one_line(note), err=True)
+        _print_as(form, result)
     else:
         from swsdask.render.terminal import print_discovery
 

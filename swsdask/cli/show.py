@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import click
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich import box
 from rich.table import Table
 
 from swsdask.archive.cleaning import Version, list_versions
@@ -19,7 +18,7 @@ from swsdask.model.layers import KEPT_NONE
 from swsdask.model.tables import records_as
 from swsdask.model.trials import given_score
 from swsdask.model.units import TICKS_PER_SECOND
-from swsdask.render.console import standard_console
+from swsdask.render.console import standard_console, standard_table
 
 MOST_LEVELS = 8
 """The number of conditions of a key that are listed."""
@@ -67,9 +66,8 @@ def _show_versions(archive: str, form: str) -> None:
         ]
         click.echo(records_as(form, records))
         return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("Version", "Committed (UTC)", "Systems", "Added", "Replaced", "Removed", "Settings changed"):
-        table.add_column(heading, justify="left" if heading.startswith("Committed") else "right")
+    headings = ("Version", "Committed (UTC)", "Systems", "Added", "Replaced", "Removed", "Settings changed")
+    table = standard_table(headings, ("Committed (UTC)",))
     for each in list_versions(archive):
         committed = f"{datetime.fromtimestamp(each.committed, UTC):%Y-%m-%d %H:%M:%S}"
         counts = ("" if count is None else f"{count:,}" for count in _counts(each))
@@ -142,7 +140,6 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
     for key, divides, levels in requestable(opened, settings.evaluation):
         shown = ", ".join(levels[:MOST_LEVELS]) + (", ..." if len(levels) > MOST_LEVELS else "")
         click.echo(f"    {key} ({divides}): {shown}")
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     headings = (
         "System",
         "Detections",
@@ -153,8 +150,7 @@ def _show_detections(archive: str, version: int | None, form: str) -> None:
         "Unknown queries",
         "Rounded",
     )
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "System" else "right")
+    table = standard_table(headings, ("System",))
     for run in opened.runs:
         low, high = map(given_score, run.scores.run)
         table.add_row(
@@ -217,9 +213,8 @@ def _show_discovery(url: str, version: int | None, form: str) -> None:
     if tables.speakers is not None:
         of = counted(len(tables.speakers), "files")
         click.echo(f"  speakers: {counted(count_distinct(tables.speakers, 'speaker'), 'speakers')} of {of}")
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("System", "Classes", "Fragments", "Content", "Read from"):
-        shown.add_column(heading, justify="right" if heading in ("Classes", "Fragments") else "left")
+    headings = ("System", "Classes", "Fragments", "Content", "Read from")
+    shown = standard_table(headings, ("System", "Content", "Read from"))
     for each in archive.systems:
         shown.add_row(each.system, f"{each.n_classes:,}", f"{each.n_fragments:,}", each.content, each.read_from)
     _print(shown)

@@ -84,6 +84,13 @@ class Board:
         """The number by which a system is ranked first of all; NaN if it has none, or no measure ranks systems."""
         return self.value(self.conditions[0], system, self.by[0]) if self.conditions and self.by else math.nan
 
+    def best(self, condition: str, measure: str) -> float:
+        """The best number of a measure among several systems; NaN if the measure does not rank systems."""
+        values = [self.value(condition, system, measure) for system in self.systems]
+        known = [value for value in values if not math.isnan(value)]
+        sign = better(measure)
+        return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
+
     def facts(self, condition: str) -> list[str]:
         """The counts that are equal for all systems of a condition, such as `449 queries`."""
         known = {

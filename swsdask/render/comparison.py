@@ -21,7 +21,6 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -32,7 +31,7 @@ from swsdask.model.measures import better, describe, signed, written
 from swsdask.model.tables import Row, tables_as, tables_as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
-from swsdask.render.console import standard_console
+from swsdask.render.console import standard_console, standard_table
 from swsdask.render.pages import mark
 
 _P = ("p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon", "p_adjusted")
@@ -89,7 +88,7 @@ def _with_best(found: Comparison, condition: str, measure: str) -> Rows:
 
 
 def _intervals(rows: Rows, measure: str, level: float) -> Table:
-    table = _new(("System", describe(measure).heading, *_ends(level), "Std. error"), left=1)
+    table = _table(("System", describe(measure).heading, *_ends(level), "Std. error"), ("System",))
     merit = better(measure) or 1
     for row in sorted(rows, key=lambda row: (math.isnan(row["value"]), -merit * row["value"])):
         numbers = (written(measure, row[name]) for name in ("value", "low", "high", "standard_error"))
@@ -98,21 +97,16 @@ def _intervals(rows: Rows, measure: str, level: float) -> Table:
 
 
 def _differences(rows: Rows, measure: str, level: float) -> Table:
-    table = _new(
-        ("A", "B", "A - B", *_ends(level), "p\nbootstrap", "p\nexchange", "p\nsign", "p\nWilcoxon", "p\nadjusted"),
-        left=2,
-    )
+    tests = ("p\nbootstrap", "p\nexchange", "p\nsign", "p\nWilcoxon", "p\nadjusted")
+    table = _table(("A", "B", "A - B", *_ends(level), *tests), ("A", "B"))
     for row in rows:
         numbers = (written(measure, row[name]) for name in ("difference", "low", "high"))
         table.add_row(Text(row["a"]), Text(row["b"]), *numbers, *(_p(row[name]) for name in _P))
     return table
 
 
-def _new(headings: Iterable[str], left: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number < left else "right", overflow="fold", vertical="bottom")
-    return table
+def _table(headings: Iterable[str], left: Sequence[str]) -> Table:
+    return standard_table(headings, left, overflow="fold", vertical="bottom")
 
 
 def _ends(level: float) -> tuple[str, str]:
@@ -250,9 +244,8 @@ def print_errors(found: Errors) -> None:
     for (system, condition), rows in lists.items():
         console.print(Text(system if condition == "all" else f"{system}, {condition}", "bold"))
         console.print(Text(f"Cost of a query: P_miss + {found.beta:.10g} P_fa", "dim"))
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for heading in ("Query", "Cost", "Targets", "Misses", "False alarms", "Confused with"):
-            table.add_column(heading, justify="left" if heading in ("Query", "Confused with") else "right")
+        headings = ("Query", "Cost", "Targets", "Misses", "False alarms", "Confused with")
+        table = standard_table(headings, ("Query", "Confused with"))
         for row in rows:
             numbers = (f"{row[name]:,}" for name in ("n_target", "n_miss", "n_false_alarm"))
             table.add_row(Text(row["query"]), f"{row['cost']:.4f}", *numbers, Text(", ".join(row["confused_with"][:5])))

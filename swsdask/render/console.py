@@ -1,12 +1,16 @@
-"""The console that tables are printed to."""
+"""The console that tables are printed to, and their form."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from collections.abc import Collection, Iterable
 
-from rich.console import Console
+from rich import box
+from rich.align import VerticalAlignMethod
+from rich.console import Console, JustifyMethod, OverflowMethod
+from rich.table import Table
 
 FULL_WIDTH = 10_000
 _LEAST_WIDTH = 20
@@ -27,3 +31,22 @@ def standard_console(full_width: int = FULL_WIDTH, *, by_columns: bool = False, 
     bounded = (sys.stdout.isatty() or said) and not wide
     width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns) if bounded else full_width
     return _ResultConsole(width=width, highlight=False, markup=False, emoji=False)
+
+
+def standard_table(
+    headings: Iterable[str] = (),
+    left: Collection[str] = (),
+    *,
+    edge: bool = False,
+    overflow: OverflowMethod = "ellipsis",
+    vertical: VerticalAlignMethod = "top",
+) -> Table:
+    """A table with a line below its headings, and empty lines around it if it has an `edge`.
+
+    Columns are right-aligned, those of the headings in `left` left-aligned.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=edge)
+    for heading in headings:
+        justify: JustifyMethod = "left" if heading in left else "right"
+        table.add_column(heading, justify=justify, overflow=overflow, vertical=vertical)
+    return table

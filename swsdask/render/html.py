@@ -19,7 +19,7 @@ from swsdask.model.comparison import Comparison
 from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.layers import matching_presets
 from swsdask.model.leaderboard import Board
-from swsdask.model.measures import better, describe, distinct_headings, written
+from swsdask.model.measures import describe, distinct_headings, written
 from swsdask.model.name_columns import names_of, rows_with
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.system_rows import SystemRows
@@ -153,7 +153,7 @@ def _section(
     systems = found.ranked(condition)
     columns = found.columns
     bars = [measure for measure in BARS if measure in found.measures]
-    best = {measure: _best(found, condition, measure) for measure in columns}
+    best = {measure: found.best(condition, measure) for measure in columns}
     tied = {measure: tied_with_best(comparison, condition, measure) for measure in columns}
     intervals = {measure: interval_text(comparison, condition, measure) for measure in dict.fromkeys([*columns, *bars])}
     whisker = next((measure for measure in reversed(bars) if intervals[measure]), None)
@@ -204,14 +204,6 @@ def _section(
         "measures": others,
         "figures": plots,
     }
-
-
-def _best(found: Board, condition: str, measure: str) -> float:
-    """The best number of a measure among several systems; NaN if the measure does not rank systems."""
-    values = [found.value(condition, system, measure) for system in found.systems]
-    known = [value for value in values if not math.isnan(value)]
-    sign = better(measure)
-    return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
 
 
 def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 SYSTEM.sum.txt and .csv have one row over all queries (its -o), SYSTEM.bsum.txt and .csv a row for each query, in the
 order of their ids (-b). Of a result with an alignment, SYSTEM.alignment.csv has a row for each trial and each missed
-target (-c, `render.stdeval_output`), SYSTEM.det.dat the points of the error tradeoff (-d, see below), and
+target (-c, `render.f4de`), SYSTEM.det.dat the points of the error tradeoff (-d, see below), and
 SYSTEM.cond.sum and .cond.bsum the conditions that the tool has: types of source (-O -B -Y), attributes of queries (-q)
 and patterns of their ids (-T).
 
@@ -27,7 +27,7 @@ lines.
 
 Sums are over queries in the order of their ids. The tool uses the order of a hash, which depends on the version of
 Perl: with more than two queries the last of 15 digits may differ, as may the order of parameters in the heading. Scores
-have as many decimals as the longest, see `render.stdeval_output`. QUIRK: a standard error is the sample standard
+have as many decimals as the longest, see `render.f4de`. QUIRK: a standard error is the sample standard
 deviation over sqrt(n), where the heading says sqrt(n-1); n is the number of all queries, with -inc too. QUIRK: normal
 deviates are from a rational approximation (Beasley and Springer 1977, algorithm AS 111), with 0 and 1 moved inwards by
 2.2204e-16.
@@ -49,7 +49,8 @@ from swsdask.kernels.sums import rounded_sums
 from swsdask.model.results import Result
 from swsdask.model.trials import F64, given_score
 from swsdask.model.units import INFINITE
-from swsdask.render.stdeval_output import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
+from swsdask.render.f4de import Aligned, Name, TextTable, decimals, fixed, kwseval_alignment
+from swsdask.render.pages import numbers_by_query
 
 _COLUMNS = (
     "# 1:score 2:ppndf(PMiss) 3:ppndf(PFA) 4:PMiss 5:PFA 6:TWV 7:ppndf(-2SE(PMiss)) 8:ppndf(-2SE(PFA)) "
@@ -268,13 +269,13 @@ def write_kwseval_output(
     for system in result.manifest["runs"]:
         evaluated = of_systems.of(system)
         own_scores = result.score_rows.among([system])
-        whole = Group(evaluated.whole, *_numbers(own_scores, evaluated.whole), sorted(evaluated.texts))
+        whole = _group(evaluated.whole, own_scores, sorted(evaluated.texts))
         texts = [(ending, iter([text])) for ending, text in kwseval_reports(evaluated, [whole])]
         if aligned is not None:
             own = aligned(system)
             listed = _listed(own, evaluated)
             parts = [part for part in evaluated.parts if listed[part.title]]
-            groups = [Group(part, *_numbers(own_scores, part), listed[part.title]) for part in parts]
+            groups = [_group(part, own_scores, listed[part.title]) for part in parts]
             if groups:
                 of_parts = kwseval_reports(evaluated, groups, whole=False)
                 texts += [(f"cond.{ending}", iter([text])) for ending, text in of_parts]
@@ -293,13 +294,8 @@ def write_kwseval_output(
     return paths
 
 
-def _numbers(scores: pa.Table, part: ReportPart) -> tuple[Numbers, dict[str, Numbers]]:
-    """The numbers of a part: over all queries, and of each."""
-    numbers: dict[str | None, dict[str, float]] = {}
-    for row in scores.filter(pc.equal(scores["condition"], part.condition)).to_pylist():
-        numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
-    overall = numbers.pop(None)
-    return overall, {str(query): own for query, own in numbers.items()}
+def _group(part: ReportPart, scores: pa.Table, listed: Sequence[str]) -> Group:
+    return Group(part, *numbers_by_query(scores, part.condition), listed)
 
 
 def _listed(alignment: pa.Table, evaluated: KwsevalContext) -> dict[str, list[str]]:

@@ -12,8 +12,6 @@ from functools import cache
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.comparison import written_p
@@ -21,7 +19,7 @@ from swsdask.model.errors import counted, one_line, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
 from swsdask.model.tables import Row
-from swsdask.render.console import standard_console
+from swsdask.render.console import standard_console, standard_table
 from swsdask.render.environment import environment, style
 
 SHOWN_NIGHTS = 60
@@ -70,7 +68,7 @@ def index(page: BoardPage) -> str:
     condition = board.conditions[0] if board.conditions else "all"
     trends = {trend.system: trend for trend in page.trends}
     new = {move.system for move in last.moves if move.reason == NEW}
-    best = {measure: _best(board, condition, measure) for measure in page.measures}
+    best = {measure: board.best(condition, measure) for measure in page.measures}
     span = _span(page.trends)
     return (
         environment()
@@ -234,13 +232,6 @@ def _within(url: str, problem: str) -> str:
     return f"line {bare}" if bare[:1].isdigit() else bare
 
 
-def _best(board: Board, condition: str, measure: str) -> float:
-    sign = better(measure)
-    values = [board.value(condition, system, measure) for system in board.systems]
-    known = [value for value in values if not math.isnan(value)]
-    return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
-
-
 def _by_size(moves: Sequence[Move]) -> list[Move]:
     """The moves, sorted: the largest loss first, those without a baseline last."""
     return sorted(moves, key=lambda m: (math.isnan(m.value - m.was), better(m.measure) * (m.value - m.was), m.system))
@@ -327,10 +318,8 @@ def print_history(rows: Rows, measure: str, n_nights: int) -> None:
         by_system.setdefault(row["system"], []).append(row)
     finite = [row["value"] for row in rows if math.isfinite(row["value"])]
     span = (min(finite), max(finite)) if finite else (0.0, 1.0)
-    table = Table("System", "Night", "Date", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(describe(measure).heading, justify="right")
-    table.add_column("Change", justify="right")
-    table.add_column(f"Nights 1 to {n_nights}")
+    headings = ("System", "Night", "Date", describe(measure).heading, "Change", f"Nights 1 to {n_nights}")
+    table = standard_table(headings, ("System", "Night", "Date", headings[-1]), edge=True)
 
     def merit(system: str) -> tuple[float, str]:
         value = better(measure) * by_system[system][-1]["value"]
@@ -353,11 +342,8 @@ def print_history(rows: Rows, measure: str, n_nights: int) -> None:
 def print_system(rows: Rows, measure: str, n_nights: int) -> None:
     """Print a row for every night that scored a system, and a plot over all nights."""
     console = standard_console()
-    table = Table("Night", "Date", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(describe(measure).heading, justify="right")
-    table.add_column("Change", justify="right")
-    table.add_column("Run")
-    table.add_column("Signature")
+    headings = ("Night", "Date", describe(measure).heading, "Change", "Run", "Signature")
+    table = standard_table(headings, ("Night", "Date", "Run", "Signature"), edge=True)
     before = math.nan
     for row in rows:
         change = signed(measure, row["value"] - before)

@@ -1,4 +1,4 @@
-"""Parts that pages share: the provenance tables, the marks of systems, and tables of numbers."""
+"""Parts that pages and the reports of official tools share: provenance, the marks of systems, tables of numbers."""
 
 from __future__ import annotations
 
@@ -200,6 +200,15 @@ def by_query(
     }
     whole = {"systems": found.systems, "measures": every, "queries": queries}
     return cube, _left_out(whole, {"systems": kept, "measures": names, "queries": shown})
+
+
+def numbers_by_query(scores: pa.Table, condition: str) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """The numbers of a condition by measure, over all queries and of each query; `scores` are rows of one system."""
+    numbers: dict[str | None, dict[str, float]] = {}
+    for row in scores.filter(pc.equal(scores["condition"], condition)).to_pylist():
+        numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
+    overall = numbers.pop(None, {})
+    return overall, {str(query): own for query, own in numbers.items()}
 
 
 def _rows_by_query(rows: pa.Table, found: Board) -> pa.Table:

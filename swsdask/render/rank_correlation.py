@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 import pyarrow.parquet as pq
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +16,7 @@ from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
-from swsdask.render.console import standard_console
+from swsdask.render.console import standard_console, standard_table
 from swsdask.render.environment import environment, style
 from swsdask.render.pages import mark
 
@@ -49,9 +48,7 @@ def print_rank_correlation(found: RankCorrelation, scores: Board, console: Conso
     if console is None:
         console = standard_console()
     headings = distinct_headings(found.measures)
-    who = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in ("", "Measure", "Best", "Winner"):
-        who.add_column(heading, justify="left" if heading in ("Measure", "Winner") else "right", overflow="fold")
+    who = standard_table(("", "Measure", "Best", "Winner"), ("Measure", "Winner"), overflow="fold")
     for number, (measure, heading, winners) in enumerate(zip(found.measures, headings, found.winners, strict=True), 1):
         best = _best(found, scores, measure, winners)
         who.add_row(str(number), heading, best, Text(listed(winners, NAMED) or "-"))
@@ -138,7 +135,7 @@ def _best(found: RankCorrelation, scores: Board, measure: str, winners: Sequence
 
 
 def _taus(found: RankCorrelation, headings: Sequence[str], columns: range) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = standard_table()
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for column in columns:

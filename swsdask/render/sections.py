@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,37 +90,55 @@ def _entropy(prior_log_odds: F64) -> F64:
     return np.where(rarer > 0.0, entropy, 0.0)
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """The axes of a plot: x from `low` to `high`, y from 0 to the last of its ticks."""
+
+    x_ticks: Sequence[float]
+    y_ticks: Sequence[float]
+    low: float = 0.0
+    high: float = 1.0
+
+    def x_of(self, x: Position) -> Position:
+        """Return the place of x in the picture."""
+        return LEFT + (x - self.low) * ((WIDTH - RIGHT - LEFT) / (self.high - self.low))
+
+    def y_of(self, y: Position) -> Position:
+        """Return the place of y in the picture."""
+        return HEIGHT - BOTTOM - y * ((HEIGHT - BOTTOM - TOP) / self.y_ticks[-1])
+
+    def plot(
+        self, about: str, title: str, x_title: str, curves: Mapping[str, str], prior: float | None = None
+    ) -> dict[str, object]:
+        """The plot as the template needs it; `curves` are the data of an SVG path by kind, `prior` is a place."""
+        return {
+            "about": about,
+            "title": title,
+            "x_title": x_title,
+            "width": WIDTH,
+            "height": HEIGHT,
+            "left": LEFT,
+            "right": WIDTH - RIGHT,
+            "top": TOP,
+            "bottom": HEIGHT - BOTTOM,
+            "x_ticks": [{"at": round(self.x_of(tick), 1), "label": f"{tick:g}"} for tick in self.x_ticks],
+            "y_ticks": [{"at": round(self.y_of(tick), 1), "label": f"{tick:g}"} for tick in self.y_ticks],
+            "prior": prior,
+            "curves": [{"kind": kind, "path": line} for kind, line in curves.items()],
+        }
+
+
 def _plot(
     title: str, curves: Mapping[str, F64], ends: tuple[float, float], prior: float, y_ticks: Sequence[float]
 ) -> dict[str, object]:
-    across = (WIDTH - RIGHT - LEFT) / (ends[1] - ends[0])
-    down = (HEIGHT - BOTTOM - TOP) / y_ticks[-1]
-
-    def x_of(x: Position) -> Position:
-        return LEFT + (x - ends[0]) * across
-
-    def y_of(y: Position) -> Position:
-        return HEIGHT - BOTTOM - y * down
-
-    return {
-        "about": "Costs against the prior log-odds of",
-        "title": title,
-        "x_title": "Prior log-odds",
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": WIDTH - RIGHT,
-        "top": TOP,
-        "bottom": HEIGHT - BOTTOM,
-        "x_ticks": [{"at": round(x_of(tick), 1), "label": f"{tick:g}"} for tick in _ticks(*ends)],
-        "y_ticks": [{"at": round(y_of(tick), 1), "label": f"{tick:g}"} for tick in y_ticks],
-        "prior": round(x_of(prior), 1) if ends[0] <= prior <= ends[1] else None,
-        "curves": [
-            {"kind": kind, "path": path(x_of(points[:, 0]), y_of(np.minimum(points[:, 1], 2 * y_ticks[-1])))}
-            for kind, points in curves.items()
-            if len(points)
-        ],
+    frame = _Frame(_ticks(*ends), y_ticks, *ends)
+    paths = {
+        kind: path(frame.x_of(points[:, 0]), frame.y_of(np.minimum(points[:, 1], 2 * y_ticks[-1])))
+        for kind, points in curves.items()
+        if len(points)
     }
+    line = round(frame.x_of(prior), 1) if ends[0] <= prior <= ends[1] else None
+    return frame.plot("Costs against the prior log-odds of", title, "Prior log-odds", paths, line)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -231,6 +250,8 @@ RETRIEVAL_CURVES = {"precision_recall": "raw", "precision_recall_interpolated": 
 """The curves and their descriptions."""
 
 _TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_UNIT_SQUARE = _Frame(_TICKS, _TICKS)
+"""The frame of precision against recall, both from 0 to 1."""
 
 
 def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
@@ -266,39 +287,16 @@ def _precision_recall(points: pa.Table) -> dict[str, object] | None:
         return None
     recall, precision = (np.repeat(steps[axis].to_numpy(), 2) for axis in ("x", "y"))
     stairs = np.append(0.0, recall[:-1])
-    return {
-        "about": "Precision against recall of",
-        "title": "Precision",
-        "x_title": "Recall",
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": WIDTH - RIGHT,
-        "top": TOP,
-        "bottom": HEIGHT - BOTTOM,
-        "x_ticks": [{"at": round(_x(tick), 1), "label": f"{tick:g}"} for tick in _TICKS],
-        "y_ticks": [{"at": round(_y(tick), 1), "label": f"{tick:g}"} for tick in _TICKS],
-        "prior": None,
-        "curves": [
-            {"kind": "precision_recall", "path": _path(raw["x"].to_numpy(), raw["y"].to_numpy())},
-            {"kind": "precision_recall_interpolated", "path": _path(stairs, precision)},
-        ],
-    }
+    lines = (_path(raw["x"].to_numpy(), raw["y"].to_numpy()), _path(stairs, precision))
+    curves = dict(zip(RETRIEVAL_CURVES, lines, strict=True))
+    return _UNIT_SQUARE.plot("Precision against recall of", "Precision", "Recall", curves)
 
 
 def _path(recall: F64, precision: F64) -> str:
     """A line through points. Of consecutive points within half a unit of the picture, only the first is drawn."""
-    places = np.stack([_x(recall), _y(precision)])
+    places = np.stack([_UNIT_SQUARE.x_of(recall), _UNIT_SQUARE.y_of(precision)])
     moved = np.any(np.diff(np.rint(2.0 * places)) != 0.0, axis=0)
     return path(*places[:, np.append(True, moved)])
-
-
-def _x(recall: Position) -> Position:
-    return LEFT + recall * (WIDTH - RIGHT - LEFT)
-
-
-def _y(precision: Position) -> Position:
-    return HEIGHT - BOTTOM - precision * (HEIGHT - BOTTOM - TOP)
 
 
 MEASURES = ("isf", "ssf", "pmu_index", "pmu_search", "pl")

@@ -16,6 +16,7 @@ from swsdask.model.measures import describe, names_in, parse_name
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.results import Result
 from swsdask.model.tables import as_json
+from swsdask.render.pages import numbers_by_query
 
 TREC_NEEDED = ("map_n_averaged", "n_retrieved")
 """The measures that the lines need: the number of topics, and which topics have rows."""
@@ -59,22 +60,18 @@ def write_trec_output(result: Result, directory: Path) -> list[Path]:
     paths = []
     for system in result.manifest["runs"]:
         path = directory / f"{system}.trec_eval.txt"
-        own = result.score_rows.among([system])
-        whole = own.filter(pc.equal(own["condition"], "all"))
-        path.write_text(trec_lines(whole, system, all_topics=all_topics), encoding="utf-8")
+        lines = trec_lines(result.score_rows.among([system]), system, all_topics=all_topics)
+        path.write_text(lines, encoding="utf-8")
         paths.append(path)
     return paths
 
 
 def trec_lines(scores: pa.Table, system: str, *, all_topics: bool) -> str:
-    """The lines of one system, of all topics or those with rows; `scores` are its rows of one condition."""
-    topics: dict[str | None, dict[str, float]] = {}
-    for row in scores.to_pylist():
-        topics.setdefault(row["query"], {})[row["measure"]] = row["value"]
-    overall = topics.pop(None, {})
+    """The lines of one system, of all topics or those with rows; `scores` are its rows."""
+    overall, topics = numbers_by_query(scores, "all")
     lines = [
         f"{name:<22}\t{topic}\t{number}\n"
-        for topic in sorted(each for each in topics if each is not None)
+        for topic in sorted(topics)
         if all_topics or topics[topic].get("n_retrieved")
         for name, number in _written(topics[topic] | ({"map": topics[topic]["ap"]} if "map" in overall else {}))
     ]

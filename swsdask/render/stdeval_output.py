@@ -1,41 +1,30 @@
-"""Results as the reports of STDEval, so that scripts that read these still work; and tables of F4DE.
+"""Results as the reports of STDEval, so that scripts that read these still work.
 
 SYSTEM.occ.txt is the occurrence report (-A -o, with the summary of -d): a row for each term in the order of ids, then
-totals, means and maxima, for each type of source and for all. SYSTEM.ali.csv is its CSV report (-C). The numbers are
-STDEval's under `compat = "stdeval"`.
+totals, means and maxima, for each type of source and for all. SYSTEM.ali.csv is its CSV report (-C, `render.f4de`). The
+numbers are STDEval's under `compat = "stdeval"`.
 
 QUIRK: a term without occurrences has no rates, but its false alarms are listed and totalled. Without any occurrence
 the mean time of a search is -1000. The maxima of a type of source are those of all types whose names contain its name,
 in any case: those of CTS cover SPLITCTS. Types whose names differ only in case are one.
-
-F4DE's two scorers, KWSEval and STDEval, print tables as text in columns with nested headings, and as CSV. A column is
-named by its headings from the outermost inwards, a row likewise. A column is four characters wider than its widest
-entry; a heading that is wider than its columns widens them evenly, the last one by the remainder. Entries are
-right-aligned, headings centred, row names left-aligned. A row name is printed if it or an outer name is new.
-
-Both write the alignment as CSV files. A row is a trial and the occurrence that it is mapped to, or only one of them.
-Rows are in the order of the query list; the tools use the order of a hash. Where a tool prints the text of an input
-file, the alignment may have this text in extra columns (`formats.runs.read`). Otherwise a number has as many decimals
-as the longest of its column, at most `MOST_DECIMALS`: this is the text if a program wrote all of them alike.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
 from operator import add
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.model.results import Result
-from swsdask.model.tables import Row
+from swsdask.render.f4de import Aligned, stdeval_alignment
+from swsdask.render.pages import numbers_by_query
 
 NEEDED = (
     *("n_queries", "n_target", "n_hit", "n_false_alarm", "n_miss", "occurrence_weighted_value", "p_fa", "p_miss"),
@@ -99,10 +88,6 @@ class StdevalContext:
     decided: Mapping[str, tuple[float, float]]
 
 
-Aligned = Callable[[str], pa.Table]
-"""The alignment of a system."""
-
-
 def write_stdeval_output(result: Result, evaluated: StdevalContext, aligned: Aligned, directory: Path) -> list[Path]:
     """Write the reports of every system; return the paths."""
     paths = []
@@ -123,22 +108,13 @@ def _blocks(scores: pa.Table, evaluated: StdevalContext) -> list[Block]:
     """Select the types with terms that have occurrences, and all."""
     blocks = []
     for title, condition in evaluated.conditions.items():
-        overall, of_queries = _numbers(scores, condition)
-        if title == ALL or overall["n_target"]:
-            maxima, of_curve = _numbers(scores, evaluated.curves[title])
+        overall, of_queries = numbers_by_query(scores, condition)
+        if title == ALL or overall.get("n_target"):
+            maxima, of_curve = numbers_by_query(scores, evaluated.curves[title])
             has_curve = len(of_curve) > 1 and not math.isnan(maxima["mtwv_threshold"])
             trials, seconds = evaluated.trials[title], evaluated.seconds[title]
             blocks.append(Block(title, overall, of_queries, maxima if has_curve else None, trials, seconds))
     return blocks
-
-
-def _numbers(scores: pa.Table, condition: str) -> tuple[Numbers, dict[str, Numbers]]:
-    """The numbers of a condition over all queries and for each."""
-    numbers: dict[str | None, dict[str, float]] = {}
-    for row in scores.filter(pc.equal(scores["condition"], condition)).to_pylist():
-        numbers.setdefault(row["query"], {})[row["measure"]] = row["value"]
-    overall = numbers.pop(None, {"n_target": 0.0})
-    return overall, {str(query): own for query, own in numbers.items()}
 
 
 def occurrence_report(
@@ -303,191 +279,3 @@ def _maxima(blocks: Sequence[Block], values: Sequence[float]) -> Iterator[str]:
             point = f"{own['mtwv_p_fa']:.5f}   {own['mtwv_p_miss']:.3f}   {own['mtwv_threshold']:.8f}"
             yield f"| {block.title:>11} |   {own['mtwv']:.4f}  |  {value:.4f}  | {point} |"
     yield rule
-
-
-Name = tuple[str, ...]
-
-_MARGIN = 2
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Cells by row and column, in the order in which rows and columns were first named."""
-
-    cells: dict[tuple[Name, Name], str] = field(default_factory=dict)
-    rows: dict[Name, None] = field(default_factory=dict)
-    columns: dict[Name, None] = field(default_factory=dict)
-
-    def put(self, row: Name, column: Name, text: str) -> None:
-        """Set a cell."""
-        self.rows.setdefault(row)
-        self.columns.setdefault(column)
-        self.cells[row, column] = text
-
-    def text(self, *, named: bool) -> str:
-        """The table as text, with the names of its rows if they are `named`."""
-        widths = [max(map(len, level)) + _MARGIN for level in zip(*self.rows, strict=True)] if named else []
-        headings = _Headings.of(list(self.columns), self._widest())
-        lines = [" " * sum(widths) + "|" + "".join(f"{cell}|" for cell in level) for level in headings.lines()]
-        rule = "-" * sum(widths) + ("+" if named else "|")
-        lines.append(rule + "".join("-" * width + "+" for width in headings.widths))
-        before: Name = ()
-        for row in self.rows:
-            first = next((level for level, name in enumerate(row) if before[level : level + 1] != (name,)), len(row))
-            names = "".join(
-                ("" if level < first else name).ljust(width)
-                for level, (name, width) in enumerate(zip(row, widths, strict=False))
-            )
-            cells = (
-                f" {self.cells.get((row, column), ''):>{width - 2}} |"
-                for column, width in zip(self.columns, headings.widths, strict=True)
-            )
-            lines.append(f"{names}|{''.join(cells)}")
-            before = row
-        return "\n".join(lines) + "\n"
-
-    def csv(self, *, named: bool) -> str:
-        """The table as CSV: cells are in quotes, cells that were not set are empty."""
-        lines: list[list[str | None]] = [
-            [*(["MasterKey"] if named else []), *("|".join(column) for column in self.columns)]
-        ]
-        lines += [
-            [*(["|".join(row)] if named else []), *(self.cells.get((row, column)) for column in self.columns)]
-            for row in self.rows
-        ]
-        return "".join(",".join(map(_quoted, line)) + "\n" for line in lines)
-
-    def _widest(self) -> dict[Name, int]:
-        widest = dict.fromkeys(self.columns, 0)
-        for (_, column), text in self.cells.items():
-            widest[column] = max(widest[column], len(text))
-        return widest
-
-
-def _quoted(cell: str | None) -> str:
-    return "" if cell is None else '"' + cell.replace('"', '""') + '"'
-
-
-@dataclass(frozen=True)
-class _Headings:
-    """Headings side by side at one level, their widths, and the headings below them; the innermost have none."""
-
-    titles: Sequence[str]
-    own: Sequence[int]
-    below: Sequence[_Headings]
-
-    @classmethod
-    def of(cls, columns: Sequence[Name], widest: dict[Name, int], level: int = 0, least: int = 0) -> _Headings:
-        """The headings of columns from a level on, `least` wide together at least, including the bars between them."""
-        if level + 1 == len(columns[0]):
-            titles = [column[level] for column in columns]
-            own = [2 * _MARGIN + max(len(column[level]), widest[column]) for column in columns]
-            return cls(titles, _widened(own, least), ())
-        groups = [(title, list(group)) for title, group in groupby(columns, key=lambda column: column[level])]
-        below = [cls.of(group, widest, level + 1, 2 * _MARGIN + len(title)) for title, group in groups]
-        own = [each.width for each in below]
-        if (wider := _widened(own, least)) != own:
-            below = [cls.of(group, widest, level + 1, width) for (_, group), width in zip(groups, wider, strict=True)]
-        return cls([title for title, _ in groups], wider, below)
-
-    @property
-    def width(self) -> int:
-        return sum(self.own) + len(self.own) - 1
-
-    @property
-    def widths(self) -> list[int]:
-        """Return the widths of the innermost headings."""
-        return [width for each in self.below for width in each.widths] if self.below else list(self.own)
-
-    def lines(self) -> Iterator[list[str]]:
-        """The headings of every level, centred."""
-        yield [_centred(title, width) for title, width in zip(self.titles, self.own, strict=True)]
-        for levels in zip(*(each.lines() for each in self.below), strict=True):
-            yield [cell for level in levels for cell in level]
-
-
-def _widened(widths: list[int], least: int) -> list[int]:
-    missing = least - (sum(widths) + len(widths) - 1)
-    if missing <= 0:
-        return widths
-    share = missing // len(widths)
-    return [*(width + share for width in widths[:-1]), widths[-1] + missing - share * (len(widths) - 1)]
-
-
-def _centred(text: str, width: int) -> str:
-    left = (width - len(text)) // 2
-    return " " * left + text + " " * (width - len(text) - left)
-
-
-MOST_DECIMALS = 6
-_ROWS_AT_ONCE = 65_536
-_KWSEVAL = {"hit": "CORR", "miss": "MISS", "false_alarm": "FA", "correct_nondetection": "CORR!DET"}
-_COLUMNS = "language,file,channel,termid,term,ref_bt,ref_et,sys_bt,sys_et,sys_score,sys_decision,alignment\n"
-
-
-def kwseval_alignment(alignment: pa.Table, language: str, texts: Mapping[str, str]) -> Iterator[str]:
-    """The lines of KWSEval's alignment.csv (-c) of one system, some at a time.
-
-    `language` is that of the query list; `texts` has the searched text by query id.
-    """
-    yield _COLUMNS
-    for lines in _lines(alignment, language, texts, end_decimals=4):
-        yield "".join(f"{line},{_KWSEVAL[row['outcome']]}\n" for row, line in lines)
-
-
-def stdeval_alignment(
-    alignment: pa.Table, language: str, texts: Mapping[str, str], types: Mapping[tuple[str, int], str]
-) -> Iterator[str]:
-    """The lines of STDEval's CSV report (-C) of one system, some at a time; `types` are those of source.
-
-    QUIRK: a mapped detection is CORR and any other is FA, whatever the decision.
-    """
-    yield f"type,{_COLUMNS}"
-    for lines in _lines(alignment, language, texts, end_decimals=None):
-        yield "".join(
-            f"{types.get((row['document'], row['channel'] or 1), '')},{line},{_label_of_stdeval(row)}\n"
-            for row, line in lines
-        )
-
-
-def _label_of_stdeval(row: Mapping[str, object]) -> str:
-    if row["score"] is None:
-        return "MISS"
-    return "CORR" if row["outcome"] in ("hit", "miss") else "FA"
-
-
-def _lines(
-    alignment: pa.Table, language: str, texts: Mapping[str, str], end_decimals: int | None
-) -> Iterator[list[tuple[Row, str]]]:
-    """Rows and the text that both tools print for them, some at a time."""
-    places = {name: decimals(alignment[name]) for name in ("reference_start", "start", "score")}
-    places |= {"reference_end": end_decimals, "end": None}
-    numbers = ("reference_start", "reference_end", "start", "end", "score")
-    for batch in alignment.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        lines = []
-        for row in batch.to_pylist():
-            query = row["query"]
-            shown = ",".join(row.get(f"{name}_text") or fixed(row[name], places[name]) for name in numbers)
-            spoken = f"{language},{row['document']},{row['channel'] or 1},{query},{texts[query]}"
-            lines.append((row, f"{spoken},{shown},{row['decision'] or ''}"))
-        yield lines
-
-
-def fixed(value: float | None, places: int | None) -> str:
-    """A number with so many decimals, or with 15 digits, an infinite one as in lists of detections; "" for None."""
-    if value is None:
-        return ""
-    if math.isinf(value):
-        return "INF" if value > 0 else "-INF"
-    return f"{value:.15g}" if places is None else f"{value:.{places}f}"
-
-
-def decimals(column: pa.ChunkedArray) -> int | None:
-    """Return the decimals of the longest number of a column; None if more than `MOST_DECIMALS`."""
-    most = 0
-    for chunk in column.chunks:
-        for first in range(0, len(chunk), _ROWS_AT_ONCE):
-            values = pc.drop_null(chunk.slice(first, _ROWS_AT_ONCE)).to_numpy()
-            while most <= MOST_DECIMALS and not np.array_equal(np.round(values, most), values):
-                most += 1
-    return None if most > MOST_DECIMALS else most

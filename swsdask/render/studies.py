@@ -8,8 +8,6 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich import box
-from rich.table import Table
 
 from swsdask.model.comparison import CoverageStudy
 from swsdask.model.measures import describe
@@ -17,7 +15,7 @@ from swsdask.model.results import GapStudy
 from swsdask.model.tables import Row, as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
-from swsdask.render.console import standard_console
+from swsdask.render.console import standard_console, standard_table
 from swsdask.render.environment import environment, style
 
 _INTERVAL_WIDTH, _INTERVAL_ROW, _INTERVAL_LEFT, _INTERVAL_TOP = 760, 30, 280, 26
@@ -36,9 +34,8 @@ _WORDS = {
 def print_interval_study(study: CoverageStudy) -> None:
     """Print the table to stdout."""
     console = standard_console(120)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in ("Measure", "Interval or test", "Should be", "Is", "95 %\nfrom", "\nto"):
-        table.add_column(heading, justify="left" if not table.columns or len(table.columns) == 1 else "right")
+    headings = ("Measure", "Interval or test", "Should be", "Is", "95 %\nfrom", "\nto")
+    table = standard_table(headings, ("Measure", "Interval or test"))
     for row in study.rows:
         shares = (f"{row[name]:.1%}" for name in ("expected", "share", "low", "high"))
         table.add_row(describe(row["measure"]).heading, _WORDS.get(row["name"], row["name"]), *shares)
@@ -174,9 +171,8 @@ def gap_numbers(study: GapStudy) -> list[Row]:
 def print_gap_study(study: GapStudy) -> None:
     """Print the table of functions to stdout."""
     console = standard_console(120)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in ("", "Penalty function", "Median tau", "Lowest", "Highest", "Range", "Best in"):
-        table.add_column(heading, justify="left" if heading == "Penalty function" else "right")
+    headings = ("", "Penalty function", "Median tau", "Lowest", "Highest", "Range", "Best in")
+    table = standard_table(headings, ("Penalty function",))
     for _, rows in groupby(gap_numbers(study), key=lambda row: row["family"]):
         if table.row_count:
             table.add_section()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
@@ -16,7 +15,7 @@ from swsdask.model.errors import counted
 from swsdask.model.leaderboard import FACTS, MOST_TABLES, Board, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
-from swsdask.render.console import FULL_WIDTH, standard_console
+from swsdask.render.console import FULL_WIDTH, standard_console, standard_table
 from swsdask.render.discovery import Scores, as_printed
 
 LEAST_SHOWN = 5
@@ -121,7 +120,7 @@ def _table(
     found: Board, condition: str, systems: Sequence[str], columns: Sequence[str], *, unbounded: bool = False
 ) -> Table:
     """The table of a condition, a line per system; `unbounded` if there is room for all columns."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = standard_table()
     table.add_column("System", overflow="fold", max_width=_WIDEST_NAME, vertical="bottom")
     for measure in columns:
         heading = describe(measure).heading.replace(" ", "\n")
@@ -168,10 +167,7 @@ def _of_one(found: Scores, condition: str, whole: bool) -> Table:
     """A row per measure; without spread if `whole`, which has no folds."""
     system = found.systems[0]
     spread = [""] if whole else list(_SPREAD)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("Measure")
-    for end in spread:
-        table.add_column("Value" if whole else _SPREAD[end], justify="right")
+    table = standard_table(("Measure", *("Value" if whole else _SPREAD[end] for end in spread)), ("Measure",))
     for group in found.groups():
         for measure, _ in group["columns"]:
             numbers = [(measure, found.value(condition, system, measure + end)) for end in spread]
@@ -192,7 +188,7 @@ def _named(measure: str) -> str:
 
 
 def _of_several(found: Scores, condition: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = standard_table()
     table.add_column("System", overflow="fold", max_width=40, vertical="bottom")
     for group in found.groups():
         for _, heading in group["columns"]:
