@@ -77,6 +77,14 @@ def test_numbers_that_no_column_holds(files: Files) -> None:
         sws.score(files.reference, runs=[{"query": "q", "document": "d", "start": 0, "duration": 1, "score": 2**70}])
 
 
+def test_whole_numbers_that_would_be_rounded_are_refused(files: Files) -> None:
+    rows = {"query": ["K1", "K1"], "document": ["a", "a"], "start": [0.0, 2.0], "duration": [1.0, 1.0]}
+    for score in ([2**53, 2**53 + 2], [-(2**60), 0]):
+        with pytest.raises(sws.InputError, match=r"a whole number up to 2\^53; found -?\d{16,}"):
+            sws.score(files.reference, runs={**rows, "score": score})
+    sws.score(files.reference, "mtwv", runs={**rows, "score": [2**53, -(2**53)]})
+
+
 def test_systems_named_twice_are_read_once(files: Files) -> None:
     sws.ingest(files.folder / "archive", files.reference, runs=files.run)
     evaluation = sws.open(files.folder / "archive")

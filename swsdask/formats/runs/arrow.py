@@ -97,11 +97,19 @@ def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> TableRows:
     )
 
 
+_LARGEST_WHOLE = 2.0**53
+"""Larger whole numbers would be rounded, and different scores would become equal."""
+
+
 def _scores(column: pa.Array, faults: RowFaults) -> NDArray[np.float64]:
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         scores = _floats(column)
         unread = np.isnan(scores) | (np.abs(scores) == INFINITE)
         scores = scores.copy() if unread.any() else scores
+        if pa.types.is_integer(column.type):
+            for row in np.flatnonzero(np.abs(scores) > _LARGEST_WHOLE).tolist():
+                expected = "a score that a double holds: a whole number up to 2^53"
+                faults.note(row, FormatError(expected, str(column[row]), "Divide the scores, or subtract an offset."))
     else:
         scores = np.zeros(len(column))
         unread = np.zeros(len(column), np.bool_)
