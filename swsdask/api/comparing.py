@@ -35,14 +35,14 @@ else:
 
 
 def rank_correlation(
-    result: Result, measures: str | Iterable[str] | None = None, condition: str = "all"
+    result: Result | Location, measures: str | Iterable[str] | None = None, condition: str = "all"
 ) -> pd.DataFrame:
     """Compute the rank correlation between measures over the systems of a result.
 
     Parameters
     ----------
-    result : Result
-        The result of `score` or `discover`, with two or more systems.
+    result : Result, path or URL
+        The result of `score` or `discover`, with two or more systems, or the directory to which it was written.
     measures : str or iterable of str, optional
         Names of measures. Default: the requested measures that can rank systems or, if every measure was requested,
         those that weigh misses against false alarms.
@@ -71,7 +71,9 @@ def rank_correlation(
     {'measure': 'atwv', 'other': 'mtwv', 'tau_b': 0.8, 'tau_ap': 0.75}
     """
     from swsdask.comparison.rank_correlation import rank_correlation as correlate
+    from swsdask.render.outputs import read_outputs
 
+    result = result if isinstance(result, Result) else read_outputs(result)
     frame: pd.DataFrame = correlate(result, as_names(measures), condition).table.to_pandas()
     return frame
 

@@ -373,6 +373,8 @@ def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None,
     Names such as `twv@0.5` add a point to the settings. Raises `SettingsError` for an unknown name, and for a
     user-defined measure with the name of another.
     """
+    if not isinstance(measures, str | Measure | Iterable | None):
+        raise SettingsError(f"measures: expected names and measures; found {measures!r}.")
     given = None if measures is None else [measures] if isinstance(measures, str | Measure) else list(measures)
     check_some(given)
     own = [each for each in given or () if not isinstance(each, str)]

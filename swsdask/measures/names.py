@@ -148,7 +148,7 @@ def as_names(given: str | Iterable[str] | None) -> list[str] | None:
     """Return one name or several as a list; None unchanged. Raises `SettingsError` for a name that is not a string."""
     if given is None:
         return None
-    names = [given] if isinstance(given, str) else list(given)
+    names = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     for name in names:
         if not isinstance(name, str):
             raise SettingsError(f"expected names; found {name!r}.")

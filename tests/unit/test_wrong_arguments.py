@@ -47,6 +47,10 @@ TABLE = pd.DataFrame({"query": ["q"], "document": ["d"]})
         (lambda f: sws.history(None), "expected a path or URL; found the type NoneType"),
         (lambda f: sws.score(f.reference, runs=f.run, segments=TABLE), "found the type DataFrame"),
         (lambda f: sws.compare(TABLE), "found the type DataFrame"),
+        (lambda f: sws.rank_correlation(TABLE), "found the type DataFrame"),
+        (lambda f: sws.score(f.reference, 3, runs=f.run), "expected names and measures; found 3"),
+        (lambda f: sws.score(f.reference, sws.list_measures()[0], runs=f.run), "expected names and measures; found"),
+        (lambda f: sws.score(f.reference, runs=f.run, by=3), "expected names; found 3"),
     ],
 )
 def test_wrong_arguments(files: Files, call: Callable[[Files], object], said: str) -> None:
