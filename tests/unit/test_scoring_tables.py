@@ -42,7 +42,7 @@ def values(condition: str, queries: list[int] | None, **columns: list[float]) ->
 class Given:
     """A measure that says what it was given to say."""
 
-    names = ("a", "b@")
+    names = ("a", "b@", "c")
     needs = (Counts,)
 
     def __init__(self, *values: Values) -> None:
