@@ -406,8 +406,8 @@ def apply_calibration(
     >>> applied.rows, applied.accepted
     (214, 113)
     """
-    fitted = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
     check_files(runs)
+    fitted = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
     files = find_runs(locations(runs))
     threshold = fitted.bayes_threshold
     explicit = explicit_settings(settings)

@@ -266,7 +266,7 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
     check_choice("resample", how.resample, get_args(Drawn))
     if how.resample == "documents" and how.interval == "bca":
         raise SettingsError("BCa intervals leave out one query at a time: where documents are drawn, take percentile.")
-    if pair is not None and (isinstance(pair, str) or len(pair) != 2):
+    if pair is not None and (isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2):
         raise SettingsError(f"pair is {pair!r}; expected the names of two systems.")
     if pair is not None and baseline is not None:
         raise SettingsError("Give two systems or a baseline, not both.")
@@ -276,7 +276,7 @@ def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str
     from swsdask.comparison.compare import parse_gate
     from swsdask.measures.names import name_in_gate
 
-    gates = [parse_gate(text, name_in_gate) for text in ([texts] if isinstance(texts, str) else texts)]
+    gates = [parse_gate(text, name_in_gate) for text in as_names(texts) or ()]
     if gates and pair is None and baseline is None:
         raise SettingsError(f"gate {gates[0].text!r}: name two systems, the second as the baseline, or a baseline.")
     return gates

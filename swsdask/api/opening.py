@@ -19,7 +19,7 @@ from swsdask.archive.store import find_archive
 from swsdask.archive.stored_tables import NO_HASHES
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
-from swsdask.model.errors import SettingsError, choices, counted, listed
+from swsdask.model.errors import SettingsError, check_whole, choices, counted, listed
 from swsdask.model.layers import GivenSettings, Layers, Override, Settled, explicit_settings, load_preset
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import Settings
@@ -300,6 +300,7 @@ def open(  # noqa: A001
     """
     check_place(source)
     layers = settings_layers(preset, compat, settings, judged=qrels is not None)
+    version = None if version is None else check_whole("version", version, 1)
     place = None if source is None or qrels is not None else as_path(source)
     archive = None if place is None else find_archive(place, version, verify=verify)
     if archive is not None:

@@ -37,7 +37,7 @@ from swsdask.archive.versions import (
     read_version,
     versions,
 )
-from swsdask.model.errors import ArchiveError, SettingsError
+from swsdask.model.errors import ArchiveError, SettingsError, check_whole
 from swsdask.model.layers import Layers, Override, overrides
 
 DAY_S = 86_400.0
@@ -238,8 +238,8 @@ def expire(
     """
     if keep is None and older_than_s is None:
         raise SettingsError("Give how many versions stay (--keep), up to which age they stay (--older-than), or both.")
-    if keep is not None and keep < 1:
-        raise SettingsError(f"keep={keep}: expected at least 1, for the newest version stays.")
+    if keep is not None:
+        keep = check_whole("keep", keep, 1)
     before = _ago(older_than_s or 0.0)
     storage = Storage(url)
     old = versions(storage)[: -(keep or 1)]

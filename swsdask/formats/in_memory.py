@@ -61,9 +61,11 @@ def is_uncomputed(value: object) -> TypeGuard[Table]:
 
 
 def check_files(given: object) -> None:
-    """Raise `SettingsError` for a table where files are expected: it would be taken for a list of its columns."""
+    """Raise `SettingsError` for a table or a mapping where files are expected: its keys would be taken for files."""
     if is_table(given) or is_uncomputed(given):
         raise SettingsError("expected files; found a table in memory. Write it to a file first.")
+    if isinstance(given, Mapping):
+        raise SettingsError(f"expected files; found the type {type(given).__name__}.")
 
 
 def are_scores(value: object) -> TypeGuard[Mapping[str, Mapping[str, float]]]:

@@ -116,7 +116,7 @@ def test_nothing_is_removed_where_a_version_cannot_be_read(url: str) -> None:
 def test_what_stays_must_be_said(url: str) -> None:
     with pytest.raises(SettingsError, match=r"--keep.*--older-than"):
         expire(url)
-    with pytest.raises(SettingsError, match="at least 1"):
+    with pytest.raises(SettingsError, match="keep is 0; expected a whole number, 1 or more"):
         expire(url, keep=0)
 
 
