@@ -97,10 +97,13 @@ def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> 
     """The bias-corrected and accelerated interval; `left_out` are the values without each of the queries in turn.
 
     NaN if all replicates lie on one side of the value, or one of `left_out` is infinite. If all replicates are equal to
-    the value, so are the ends.
+    the value, so are the ends. A replicate that differs from the value by rounding is equal to it: half of it is below.
     """
     there, without = _defined(replicates), _defined(left_out)
-    below = (np.count_nonzero(there < value) + np.count_nonzero(there <= value)) / (2 * max(len(there), 1))
+    near = _TOLERANCE * float(abs(there[np.isfinite(there)]).max(initial=0.0))
+    below = (np.count_nonzero(there < value - near) + np.count_nonzero(there <= value + near)) / (
+        2 * max(len(there), 1)
+    )
     if not 0 < below < 1 or not np.isfinite(without).all():
         return math.nan, math.nan
     bias = _NORMAL.inv_cdf(below)
@@ -285,15 +288,17 @@ class MaxT:
 def t_of_exchanges(one: Exchanged, other: Exchanged) -> tuple[float, F64]:
     """|t| of a difference of averages, and of its replicates, which exchange systems by query: float64 [replicates].
 
-    t is the sum of the differences of queries over the root of the sum of their squares, which no exchange changes. So
-    the test by the largest of many t keeps its level even with few queries.
+    That of the difference is less by a rounding error, as in `p_randomization`: equal sums count as reached. t is the
+    sum of the differences of queries over the root of the sum of their squares, which no exchange changes. So the test
+    by the largest of many t keeps its level even with few queries.
     """
     parts = one.parts - other.parts
     parts[abs(parts) <= rounding_of_differences(one, other)] = 0.0
     unit = math.sqrt(math.fsum(parts**2))
     if unit == 0.0:
         return 0.0, np.zeros(len(one.sums))
-    return abs(math.fsum(parts)) / unit, abs(one.sums - other.sums) / unit
+    own = max(abs(math.fsum(parts)) - rounding(one, other), 0.0)
+    return own / unit, abs(one.sums - other.sums) / unit
 
 
 def t_of_bootstrap(difference: float, replicates: F64) -> tuple[float, F64]:

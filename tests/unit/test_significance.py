@@ -71,6 +71,31 @@ def test_bca_without_spread() -> None:
     assert all(map(math.isnan, bca_interval(0.7, same, same, 0.95)))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_bca_halves_replicates_that_equal_the_value(seed: int) -> None:
+    """Equal averages of thirds are rounded differently; whole numbers have the same interval, three times as wide."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, 12)
+    weights = bootstrap_weights(seed, 500, 12)
+    ends = []
+    for values in (counts / 3, counts.astype(float)):
+        sample = Averages(0.0, (1.0,), values[np.newaxis])
+        left_out = sample.replicates(left_out_weights(12))
+        ends.append(bca_interval(sample.value, sample.replicates(weights), left_out, 0.95))
+    assert ends[0] == pytest.approx(np.array(ends[1]) / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [6, 10, 25])
+def test_max_t_of_equal_sums_is_1(n: int) -> None:
+    """A sum of differences that is 0 but for rounding is reached by every exchange, also by those that are 0."""
+    rng = np.random.default_rng(n)
+    a = rng.integers(0, 7, n) / 10
+    b = a.copy()
+    b[:2] += (0.1, -0.1)
+    one, other = (Exchanged.of(parts, random_signs(0, 200, n)) for parts in (a, b))
+    assert MaxT.of([t_of_exchanges(one, other)]).p == [1.0] == [p_randomization(one, other)]
+
+
 def exchanged(a: F64, b: F64, signs: I8) -> float:
     return p_randomization(Exchanged.of(a, signs), Exchanged.of(b, signs))
 
