@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import click
 
-from swsdask.cli.options import records_format_option
+from swsdask.cli.options import FiniteRange, records_format_option
 from swsdask.model.errors import one_line
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -126,9 +126,23 @@ _WORST_FIRST = (1, 2, 4, 3, REFUSED)
 @click.option("--example", is_flag=True, help="Print a commented FILE.")
 @click.option("--only", metavar="NAME", help="Process only this evaluation.")
 @click.option("--dry-run", is_flag=True, help="Print what the night would do; write nothing.")
+@click.option(
+    "--wait",
+    metavar="MINUTES",
+    type=FiniteRange(0),
+    default=0,
+    help="Wait for another process that works on an evaluation. The lease of a killed one expires after 60 minutes.",
+)
 @log_options
 def nightly(
-    file: str | None, example: bool, only: str | None, dry_run: bool, log_format: str, quiet: bool, verbose: bool
+    file: str | None,
+    example: bool,
+    only: str | None,
+    dry_run: bool,
+    wait: float,
+    log_format: str,
+    quiet: bool,
+    verbose: bool,
 ) -> None:
     """Run one nightly update of the evaluations in FILE: ingest new runs, score them, publish the board.
 
@@ -166,7 +180,7 @@ def nightly(
             if dry_run:
                 click.echo("\n".join(plan_night(job)))
                 continue
-            outcome = run_night(job, today, phases)
+            outcome = run_night(job, today, phases, wait * 60)
         except BusyError as error:
             LOG.warning(str(error), extra={"evaluation": job.name})
             continue

@@ -12,6 +12,7 @@ night is committed only if its number is free.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import socket
@@ -27,6 +28,11 @@ from swsdask.model.errors import ArchiveError, SwsdaskError
 
 HOLDS_S = 3600.0
 """The number of seconds that a lease holds without renewal; it is renewed after a quarter of that time."""
+
+POLL_S = 10.0
+"""The number of seconds between two looks at a lease that is waited for."""
+
+LOG = logging.getLogger("swsdask")
 
 FOLDER = "nightly"
 _LEASE = re.compile(rf"{FOLDER}/lease-(\d{{8}})\.json")
@@ -95,9 +101,12 @@ class NightLease:
 
 
 @contextmanager
-def night_lease(storage: Storage) -> Iterator[NightLease]:
-    """Hold the lease of an archive's night. Raises `BusyError` if another process that is alive holds it."""
-    lease = _taken(storage)
+def night_lease(storage: Storage, wait_s: float = 0.0) -> Iterator[NightLease]:
+    """Hold the lease of an archive's night.
+
+    Raises `BusyError` if another process holds it that may be alive, and still does so after `wait_s` seconds.
+    """
+    lease = _waited_for(storage, time.monotonic() + wait_s)
     try:
         yield lease
     finally:
@@ -105,6 +114,21 @@ def night_lease(storage: Storage) -> Iterator[NightLease]:
         with suppress(ArchiveError):
             if (there := _highest(storage)) and there[1] and there[1].token == lease.holder.token:
                 storage.remove(_name(lease.number))
+
+
+def _waited_for(storage: Storage, until: float) -> NightLease:
+    said = False
+    while True:
+        try:
+            return _taken(storage)
+        except BusyError as busy:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise
+            if not said:
+                LOG.info("waiting: %s", busy)
+                said = True
+            time.sleep(min(POLL_S, left))
 
 
 def _taken(storage: Storage) -> NightLease:

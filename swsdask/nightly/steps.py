@@ -104,7 +104,7 @@ def _how(arrived: Arrived, past: History) -> str:
     return "is now the file of this system" if before == arrived.stamp else "may have changed"
 
 
-def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = None) -> Outcome:
+def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = None, wait_s: float = 0.0) -> Outcome:
     """Run one night of an evaluation.
 
     Parameters
@@ -115,6 +115,8 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         The date of the night, unless the previous night has a later one.
     progress : Progress, optional
         Receives the phases of the work.
+    wait_s : float, default 0.0
+        The number of seconds to wait for another process that works on the evaluation.
 
     Returns
     -------
@@ -124,7 +126,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
     Raises
     ------
     BusyError
-        Another running process works on the evaluation.
+        Another process works on the evaluation, or was killed and its lease has not expired, for longer than `wait_s`.
     InputError
         The inbox or the reference cannot be read. Runs with problems are refused and raise nothing.
     ArchiveError
@@ -135,7 +137,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
     began = time.monotonic()
     storage = Storage(job.archive)
     storage.check_writable()
-    with night_lease(storage) as lease, ExitStack() as stack:
+    with night_lease(storage, wait_s) as lease, ExitStack() as stack:
         renewing = _Renewing(lease, or_unseen(progress))
         workers = _workers(job, renewing, stack)
         remove_unfinished(storage)

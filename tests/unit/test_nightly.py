@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,7 @@ from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
-from swsdask.nightly import judging, steps
+from swsdask.nightly import judging, lease, steps
 from swsdask.nightly.board import board_page, publish
 from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
@@ -1134,6 +1135,16 @@ def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, mon
             with pytest.raises(BusyError, match="taken it over"):
                 held.check()
     assert list((tmp_path / "nightly").iterdir()) == []
+    monkeypatch.undo()
+    monkeypatch.setattr(lease, "POLL_S", 0.01)
+    with night_lease(storage) as held:
+        with pytest.raises(BusyError, match="is working on this night"), night_lease(storage, wait_s=0.05):
+            pass
+        release = threading.Timer(0.1, storage.remove, [f"nightly/lease-{held.number:08d}.json"])
+        release.start()
+        with night_lease(storage, wait_s=60.0) as later:
+            later.check()
+        release.join()
     monkeypatch.undo()
     dying = f"held = night_lease(Storage({str(tmp_path)!r})); held.__enter__(); os._exit(0)"
     imports = "import os; from swsdask.archive.storage import Storage; from swsdask.nightly.lease import night_lease"
