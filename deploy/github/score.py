@@ -13,15 +13,18 @@ def lines(name: str) -> list[str]:
 
 def score() -> list[str]:
     """Write the result and the summary of the job; return the gates that failed."""
-    preset, measures, baseline = (os.environ.get(name) or None for name in ("PRESET", "MEASURES", "BASELINE"))
+    preset, baseline = (os.environ.get(name) or None for name in ("PRESET", "BASELINE"))
+    measures = [name.strip() for name in os.environ.get("MEASURES", "").split(",") if name.strip()]
     runs, gates, out = lines("RUNS") or None, lines("GATES"), os.environ["OUT"]
     evaluation = sws.open(os.environ["REFERENCE"], preset=preset)
-    result = sws.score(evaluation, measures.split(",") if measures else None, runs=runs)
+    compared = sws.compare(evaluation, baseline=baseline, runs=runs, fail_if=gates) if gates else None
+    if measures and compared is not None:  # the report of the comparison is beside these numbers
+        measures += [measure for _, measure in compared.measures if measure not in measures]
+    result = sws.score(evaluation, measures or None, runs=runs)
     sws.write(result, out)
     summary = [result.to_markdown(), "", f"`{result.manifest['signature']}`", ""]
     failures: list[str] = []
-    if gates:
-        compared = sws.compare(evaluation, baseline=baseline, runs=runs, fail_if=gates)
+    if compared is not None:
         sws.write_comparison(compared, out)
         failures = [str(failure) for failure in compared.failures]
         summary += [f"- {line}" for line in failures or [f"No gate failed: {'; '.join(gates)}"]]

@@ -284,7 +284,8 @@ def compare(
             values[condition, measure] = {system: each.value for system, each in resampled.items()}
     table = pa.concat_tables(differences)
     failed = tuple(failures(gates, pairs, values, _by_pair(table) if gates else {}))
-    notes["", "gates"] = _gate_notes(gates, table, leasts)
+    notes["", "replicates"] = _replicate_notes(how)
+    notes["", "gates"] = _gate_notes(gates, table, leasts, failed)
     compared = Comparison(_table(intervals, INTERVALS), table, how, (), signature, failed)
     for place in compared.measures if all_pairs else ():
         notes[place] += _ties(compared, *place)
@@ -358,6 +359,15 @@ def _without_notes(condition: str, measure: str, systems: Sequence[str]) -> list
     return [f"{condition}, {measure}: not defined for {listed(systems, NAMED)}."] if systems else []
 
 
+def _replicate_notes(how: Resampling) -> list[str]:
+    """Note that there are too few replicates for one beyond either end of an interval."""
+    least = math.ceil(2 / (1 - how.level) * (1 - _TOLERANCE))
+    if how.replicates >= least:
+        return []
+    few = counted(how.replicates, "replicates")
+    return [f"{few}: too few for intervals of {how.level:g}, which need at least {least:,}."]
+
+
 def _few_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates], unit: str) -> list[str]:
     """Note the systems with few queries in a condition that has more."""
     few = [system for system, each in resampled.items() if np.count_nonzero(each.queries) < FEW_QUERIES]
@@ -425,7 +435,7 @@ class Least(NamedTuple):
 
     def remedy(self, n_pairs: int) -> str:
         """The advice that leads to a smaller one, a sentence; empty if nothing does."""
-        fewer = "--adjust max-t, a --baseline" if self.p < self.how.alpha else ""
+        fewer = "--adjust max-t or a --baseline" if self.p < self.how.alpha else ""
         enough = math.floor(self._times(n_pairs) / self.how.alpha)
         more = f"--replicates {enough}" if self._of_queries is None else ""
         return f" Use {', or '.join(filter(None, (fewer, more)))}." if fewer or more else ""
@@ -445,13 +455,23 @@ def _coarse_notes(condition: str, measure: str, p_adjusted: F64, least: Least, *
     ]
 
 
-def _gate_notes(gates: Sequence[Gate], differences: pa.Table, leasts: Mapping[tuple[str, str], Least]) -> list[str]:
-    """Note the gates that no loss can fail because p values are too large, and the losses without a p value."""
+def _gate_notes(
+    gates: Sequence[Gate], differences: pa.Table, leasts: Mapping[tuple[str, str], Least], failed: Sequence[Failure]
+) -> list[str]:
+    """Note the gates that no loss can fail because p values are too large, and losses without a p value or a number."""
     notes = []
-    tested = [(gate, gate.p_below) for gate in gates if gate.p_below is not None]
-    by_place = _by_pair(differences) if tested else {}
-    for gate, p_below in tested:
+    by_place = _by_pair(differences) if gates else {}
+    for gate in gates:
         of_pairs = by_place.get((gate.condition, gate.measure), {})
+        failures = {failure.system for failure in failed if failure.gate == gate.text}
+        unknown = [a for (a, _), (difference, _) in of_pairs.items() if math.isnan(difference) and a not in failures]
+        if unknown:
+            notes.append(
+                f"gate {gate.text!r}: not judged, because the difference is not defined, and so passed: "
+                f"{listed(unknown, NAMED)}."
+            )
+        if (p_below := gate.p_below) is None:
+            continue
         every = [p for _, p in of_pairs.values() if not math.isnan(p)]
         if every and min(every) >= p_below:
             least = leasts[gate.condition, gate.measure]

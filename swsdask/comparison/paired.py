@@ -35,6 +35,7 @@ from swsdask.comparison.significance import (
     p_wilcoxon,
     rounding,
     rounding_of_differences,
+    rounding_of_values,
     t_of_bootstrap,
     t_of_exchanges,
 )
@@ -97,6 +98,11 @@ class Pair:
         return self.one.value - self.other.value
 
     @property
+    def tolerance(self) -> float:
+        """The largest difference of the two values that counts as none."""
+        return rounding_of_values(self.one.value, self.other.value)
+
+    @property
     def replicates(self) -> F64:
         """The difference in each replicate."""
         with np.errstate(invalid="ignore"):  # infinities of both
@@ -123,7 +129,7 @@ class Pair:
             tolerance = rounding_of_differences(one, other)
             of_queries = (p_randomization(one, other), p_sign(parts, tolerance), p_wilcoxon(parts, tolerance))
         low, high = interval(self.difference, replicates, left_out, how.level)
-        return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates), *of_queries)
+        return Tested(self.difference, low, high, p_bootstrap(self.difference, replicates, self.tolerance), *of_queries)
 
 
 class _Ends(NamedTuple):
@@ -186,7 +192,7 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
         pair.one.replicates,
         pair.other.replicates,
         pair.difference,
-        bound_of(pair.difference),
+        bound_of(pair.difference, pair.tolerance),
         ends.low,
         ends.high,
         ends.deviations,

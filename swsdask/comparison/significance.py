@@ -117,22 +117,28 @@ def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> 
     return _quantiles(there, tails[0], tails[1])
 
 
-def p_bootstrap(difference: float, replicates: F64) -> float:
+def p_bootstrap(difference: float, replicates: F64, tolerance: float = 0.0) -> float:
     """Return the share of replicates at least as far from the difference as it is from 0; both counts have one added.
 
-    If the difference is infinite, the replicates without this infinity are counted.
+    A difference of at most `tolerance` counts as none. If the difference is infinite, the replicates without this
+    infinity are counted.
     """
     there = _defined(replicates)
     if math.isnan(difference) or not len(there):
         return math.nan
     if math.isinf(difference):
         return (1 + int(np.count_nonzero(there != difference))) / (1 + len(there))
-    return (1 + int(np.count_nonzero(abs(there - difference) >= bound_of(difference)))) / (1 + len(there))
+    return (1 + int(np.count_nonzero(abs(there - difference) >= bound_of(difference, tolerance)))) / (1 + len(there))
 
 
-def bound_of(difference: float) -> float:
+def bound_of(difference: float, tolerance: float = 0.0) -> float:
     """The least distance from a difference that counts as at least the difference's distance from 0."""
-    return abs(difference) * (1 - _TOLERANCE)
+    return abs(difference) * (1 - _TOLERANCE) - tolerance
+
+
+def rounding_of_values(one: float, other: float) -> float:
+    """The largest difference of two values that count as equal."""
+    return _TOLERANCE * (abs(one) + abs(other))
 
 
 def p_randomization(one: Exchanged, other: Exchanged) -> float:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+import swsdask as sws
 from swsdask.api import comparing
 from swsdask.comparison.compare import Gate, failures, parse_gate
 from swsdask.measures.names import name_in_gate
@@ -136,3 +137,19 @@ def test_a_comparison_and_a_night_name_measures_of_gates_as_they_are_requested()
     night = NightlyEvaluation.model_validate({**place, "measures": ("AP",), "gates": ("AP drops .1",)})
     assert (night.scored, [gate.measure for gate in night.parsed_gates]) == (["map"], ["map"])
     assert [gate.measure for gate in comparing._gates("AP drops .1", ("a", "b"), None)] == ["map"]
+
+
+def test_a_gate_on_a_difference_that_is_not_defined_is_noted() -> None:
+    """Two systems that share no query have values of their own, but no difference."""
+    queries = [f"q{number}" for number in range(8)]
+    qrels = {query: {"d": 1, "e": 0} for query in queries}
+    runs = {
+        "first": {query: {"d": 1.0, "e": 2.0} for query in queries[:4]},
+        "last": {query: {"d": 2.0, "e": 1.0} for query in queries[4:]},
+    }
+    evaluation = sws.open(qrels=qrels, preset="trec")
+    for gate in ("map drops", "map drops with p < .05"):
+        found = sws.compare(evaluation, "map", runs=runs, baseline="last", fail_if=gate, replicates=99)
+        assert not found.failures
+        said = f"gate {gate!r}: not judged, because the difference is not defined, and so passed: first."
+        assert said in found.notes

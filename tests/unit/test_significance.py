@@ -26,6 +26,7 @@ from swsdask.comparison.significance import (
     percentile_interval,
     random_signs,
     rounding_of_differences,
+    rounding_of_values,
     standard_error,
     t_of_bootstrap,
     t_of_exchanges,
@@ -183,6 +184,7 @@ def test_bootstrap_p_counts_replicates_as_far_from_the_difference_as_that_is_fro
     assert p_bootstrap(0.0, np.zeros(99)) == 1.0
     assert p_bootstrap(0.1, np.full(99, 0.1)) == 1 / 100
     assert math.isnan(p_bootstrap(math.nan, np.zeros(9)))
+    assert p_bootstrap(1e-17, np.array([0.0, 0.1]), rounding_of_values(0.5, 0.5)) == 1.0
     assert p_bootstrap(math.inf, np.array([math.inf] * 8 + [0.5])) == 2 / 10
     assert p_bootstrap(-math.inf, np.full(9, math.inf)) == 1.0
 
@@ -285,3 +287,13 @@ def test_all_pairs_of_many_systems_are_those_of_each_pair_alone() -> None:
         (found,) = every[(every["a"] == a) & (every["b"] == b)][alone].to_numpy()
         assert found.tolist() == expected.tolist()
     assert len(said) == 1
+
+
+def test_too_few_replicates_for_an_interval_are_noted() -> None:
+    """A 95 % interval needs 40, so that one replicate is beyond either end on average."""
+    samples = {name: Averages(0.0, (1.0,), np.arange(40.0)[np.newaxis] + k) for k, name in enumerate("ab")}
+    for replicates, noted in ((1, True), (39, True), (40, False)):
+        how = Resampling(0, replicates, 0.95, "percentile", "holm", "queries")
+        notes = compare({"all": {"map": samples}}, {"all": 40}, "ab", how).notes
+        few = "1 replicate" if replicates == 1 else f"{replicates} replicates"
+        assert (f"{few}: too few for intervals of 0.95, which need at least 40." in notes) == noted
