@@ -278,7 +278,7 @@ def checked_json(content: bytes, where: str) -> dict[str, object]:
 def _damaged(where: str, found: str) -> ArchiveError:
     return ArchiveError(
         f"{where}: expected a whole manifest; found {found}. Restore it from a copy (`swsdask verify ARCHIVE --repair "
-        "COPY`), or remove it to go back to the version before."
+        "COPY`); without one, remove it if there is a version before, which is then the newest."
     )
 
 

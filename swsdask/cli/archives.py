@@ -131,7 +131,7 @@ def verify(
     with progress("files") as shown, open_executor(settings.engine, None, shown) as workplace:
         found = sws.verify(archive, repair=repair, adopt=adopt, executor=workplace, progress=shown)
     for name, instead in found.damaged.items():
-        click.echo(f"{archive}/{name}: damaged: {instead}", err=True)
+        click.echo(f"{archive}/{name}: damaged: found {instead}", err=True)
     for name in found.repaired:
         click.echo(f"{archive}/{name}: repaired")
     lines = [f"{counted(found.files, 'files')}, {len(found.damaged)} damaged"]
