@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -84,17 +83,11 @@ def check_answers(answers: Mapping[str, Answer]) -> None:
     answers : mapping
         What `looking` returned, by the address of the worker.
     """
-    own = _own()
+    own = looking((), None)()
     for address, answer in sorted(answers.items()):
         fault = _fault(answer, own)
         if fault is not None:
             raise ClusterError(f"worker {address} {fault}")
-
-
-@cache
-def _own() -> Mapping[str, object]:
-    """The version and the hash of the code of this process, which do not change while it runs."""
-    return looking((), None)()
 
 
 def _fault(answer: Answer, own: Mapping[str, object]) -> str | None:

@@ -1081,9 +1081,9 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
     (three_nights / "inbox/link.tsv").symlink_to(run)
     place.write_text(place.read_text().replace('"tee", ', '"false", '))
 
-    def warning(storage: Storage) -> Any:
+    def warning(storage: Storage, wait_s: float) -> Any:
         warnings.warn("a library warns", stacklevel=1)
-        return night_lease(storage)
+        return night_lease(storage, wait_s)
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("always")
