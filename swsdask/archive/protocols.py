@@ -93,7 +93,7 @@ def check_reference(archive: Archive, settings: EvaluationSettings) -> tuple[str
     said = _metadata(words)
     notes = []
     if joined := _metadata(archive.documents).get("joined"):
-        notes.append(f"One document of the reference has several names that differ in folder or extension: {joined}.")
+        notes.append(f"Names of one document in the reference, which differ only in folder or extension: {joined}.")
     rounded = sum(int(_metadata(table).get("rounded", 0)) for table in (archive.documents, words, segments))
     if rounded:
         notes.append(f"Times of the reference that are finer than 0.1 ms and were rounded: {rounded:,}.")

@@ -140,7 +140,7 @@ def test_names_of_one_document_and_rounded_times_of_the_reference_are_noted(tmp_
     documents["duration"] += [0.0, 0.00004, 0.00004, 0.0]
     evaluation = sws.open(documents=documents, occurrences=OCCURRENCES, queries=QUERIES)
     joined = (
-        "One document of the reference has several names that differ in folder or extension: dev/b.wav and eval/b.sph."
+        "Names of one document in the reference, which differ only in folder or extension: dev/b.wav and eval/b.sph."
     )
     rounded = "Times of the reference that are finer than 0.1 ms and were rounded: 2."
     archive = sws.ingest(tmp_path / "archive", documents=documents, occurrences=OCCURRENCES, runs=RUN)
@@ -148,7 +148,28 @@ def test_names_of_one_document_and_rounded_times_of_the_reference_are_noted(tmp_
         notes = sws.score(source, "n_target", runs=runs).notes
         assert joined in notes
         assert rounded in notes
-    assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "One document" in note or "finer" in note]
+    assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "Names of one" in note or "finer" in note]
+
+
+def test_a_run_without_detections_and_one_that_is_wholly_outside_are_noted() -> None:
+    outside = RUN.assign(start=25.0, duration=100.0)
+    runs = {"none": RUN[:0], "outside": outside, "partly": RUN.assign(start=[1.1, 20.0, 5.0, 99.0])}
+    notes = sws.score(in_memory(), "atwv", runs=runs).notes
+    assert "none: the run has no detections." in notes
+    assert "outside: dropped: 4 detections outside the evaluated excerpts, all that the run has." in notes
+    assert "partly: dropped: 1 detection outside the evaluated excerpts." in notes
+
+
+def test_ids_of_documents_with_folder_and_extension_in_a_table_without_times() -> None:
+    trials = pd.DataFrame({"query": ["K1"], "document": ["audio/a.wav"], "score": [0.5]})
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, settings={"evaluation": {"trials": "document"}})
+    with pytest.raises(sws.InputError, match=r"have no folder and no extension: write a for audio/a\.wav"):
+        sws.score(evaluation, "map", runs=trials)
+
+
+def test_the_name_of_a_system_that_is_no_id() -> None:
+    with pytest.raises(sws.InputError, match="or name the system of the file: NAME=FILE"):
+        sws.score(in_memory(), "mtwv", runs=RUN.assign(system="a/b"))
 
 
 def test_several_tables_and_systems_in_one() -> None:

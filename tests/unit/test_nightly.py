@@ -1081,15 +1081,19 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
     (three_nights / "inbox/link.tsv").symlink_to(run)
     place.write_text(place.read_text().replace('"tee", ', '"false", '))
 
+    waits: list[float] = []
+
     def warning(storage: Storage, wait_s: float) -> Any:
         warnings.warn("a library warns", stacklevel=1)
+        waits.append(wait_s)
         return night_lease(storage, wait_s)
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("always")
         patch.setattr(steps, "night_lease", warning)
         shutil.rmtree(three_nights / "board")
-        code_of([str(place), "--log-format", "json"])
+        code_of([str(place), "--log-format", "json", "--wait", "0.5"])
+    assert waits == [30.0]
     warned = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     for part in ("a library warns", "skipped, links are not followed", "false ended with exit code 1"):
         assert [each["evaluation"] for each in warned if part in each["message"]] == ["demo"], part

@@ -297,3 +297,16 @@ def test_too_few_replicates_for_an_interval_are_noted() -> None:
         notes = compare({"all": {"map": samples}}, {"all": 40}, "ab", how).notes
         few = "1 replicate" if replicates == 1 else f"{replicates} replicates"
         assert (f"{few}: too few for intervals of 0.95, which need at least 40." in notes) == noted
+
+
+@pytest.mark.parametrize("replicates", [50, 2000])
+def test_systems_with_equal_averages_have_p_1(replicates: int) -> None:
+    """By definition and by counts: their difference is a rounding error."""
+    a = np.array([0.5, 0.3, 0.3, 0.7, 0.3, 0.2])
+    b = a + np.array([0.1, -0.1, 0.0, 0.0, 0.0, 0.0])
+    samples = {name: Averages(0.0, (1.0,), own[np.newaxis]) for name, own in (("a", a), ("b", b))}
+    assert samples["a"].value != samples["b"].value
+    for adjust in ("holm", "max-t"):
+        how = Resampling(0, replicates, 0.95, "percentile", adjust, "queries")
+        (row,) = compare({"all": {"map": samples}}, {"all": 6}, "ab", how).difference_table.to_pylist()
+        assert [row[name] for name in ("p_bootstrap", "p_randomization", "p_adjusted")] == [1.0, 1.0, 1.0]

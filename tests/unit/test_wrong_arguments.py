@@ -140,3 +140,9 @@ def test_a_comparison_of_other_measures_or_conditions_is_not_written_beside_a_re
             sws.write_comparison(other, files.folder / "results")
     same = sws.compare(evaluation, "atwv", runs=runs, replicates=99)
     assert "report.html" in sws.write_comparison(same, files.folder / "results")
+
+
+def test_rank_correlation_takes_the_directory_of_a_result(files: Files) -> None:
+    result = sws.score(files.reference, ["atwv", "mtwv"], runs={"a": files.run, "b": files.run, "c": files.run})
+    sws.write(result, files.folder / "results")
+    assert sws.rank_correlation(files.folder / "results").equals(sws.rank_correlation(result))
