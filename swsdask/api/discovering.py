@@ -7,10 +7,16 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
-from swsdask.api.discovery_inputs import Classes, UnreadSystem, corpus_places, discovery_inputs, discovery_layers
+from swsdask.api.discovery_inputs import (
+    Classes,
+    UnreadSystem,
+    corpus_places,
+    corpus_under,
+    discovery_inputs,
+    discovery_layers,
+)
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
 from swsdask.archive.stored_tables import NO_HASHES
-from swsdask.discovery.corpus import build_corpus
 from swsdask.discovery.measures import DiscoveryMeasure, select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import (
@@ -25,10 +31,9 @@ from swsdask.discovery.score import (
 )
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unseen, or_unseen
 from swsdask.execution.open import working
-from swsdask.formats.discovery import CorpusTables
 from swsdask.measures.names import as_names, requested_names
-from swsdask.model.discovery import Corpus, Definition, DiscoverySettings
-from swsdask.model.errors import SettingsError, counted
+from swsdask.model.discovery import Corpus, Definition
+from swsdask.model.errors import counted
 from swsdask.model.layers import GivenSettings
 from swsdask.model.results import Result, note_lines
 from swsdask.places.reading import Location
@@ -130,7 +135,7 @@ def discover(
     definition = settled.settings.discovery.definition
     names, families = select(requested, definition)
     progress.begin("reading the corpus", 0)
-    corpus = _corpus(inputs.tables, settled.settings.discovery)
+    corpus = corpus_under(inputs.tables, settled.settings.discovery)
     untold = (NO_HASHES,) if inputs.verification == "no hashes" else ()
     notes = [meaning(corpus), *settled.notes, *untold, *corpus.notes, *word_notes(corpus)]
     rows_about = inputs.phones_about + sum(each.rows for each in inputs.systems)
@@ -250,7 +255,7 @@ def plan_discovery(
     settled = inputs.settled(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, _ = select(as_names(measures), definition)
-    corpus = _corpus(inputs.tables, settled.settings.discovery)
+    corpus = corpus_under(inputs.tables, settled.settings.discovery)
     lines = [
         meaning(corpus),
         *settled.notes,
@@ -268,12 +273,3 @@ def plan_discovery(
         notes[each.system] = placed.notes
     lines.extend(note_lines(notes))
     return "\n".join([*lines, f"measures: {', '.join(names)}"])
-
-
-def _corpus(tables: CorpusTables, settings: DiscoverySettings) -> Corpus:
-    """Build the corpus. Raises `SettingsError` if `n_folds` or `fold_by` is set and would have no effect."""
-    if settings.chosen_folds and tables.folds is not None:
-        raise SettingsError(f"A fold file defines the folds: leave {settings.chosen_folds[0]} out.")
-    return build_corpus(
-        tables, settings.definition, readings=settings.readings, fold_by=settings.fold_by, n_folds=settings.n_folds
-    )

@@ -18,10 +18,10 @@ from swsdask.archive.versions import manifest_name
 from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragments, system_of
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
-from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_files
+from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
-from swsdask.model.discovery import Corpus, Definition, Fragments
+from swsdask.model.discovery import Corpus, Definition, DiscoverySettings, Fragments
 from swsdask.model.errors import InputError, SettingsError, choices
 from swsdask.model.layers import GivenSettings, Layers, Settled, explicit_settings, merge_layers
 from swsdask.places.reading import Location, Pipe, as_path, is_folder, locations, readable
@@ -215,6 +215,15 @@ def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
     return CorpusFiles(**named)
 
 
+def corpus_under(tables: CorpusTables, settings: DiscoverySettings) -> Corpus:
+    """The corpus under a definition. Raises `SettingsError` if `n_folds` or `fold_by` is set and has no effect."""
+    if settings.chosen_folds and tables.folds is not None:
+        raise SettingsError(f"A fold file defines the folds: leave {settings.chosen_folds[0]} out.")
+    return build_corpus(
+        tables, settings.definition, readings=settings.readings, fold_by=settings.fold_by, n_folds=settings.n_folds
+    )
+
+
 def class_files(given: Classes) -> dict[str, str]:
     """The file of each system.
 
@@ -312,7 +321,7 @@ def ingest_discovery(
     Raises
     ------
     InputError
-        Lists every problem of the files that does not depend on the definition. Nothing is written.
+        Lists every problem of the files under the definition that the archive keeps. Nothing is written.
     SettingsError
         A setting is unknown or malformed, or `phones` or `words` are missing.
     ArchiveError
@@ -335,11 +344,12 @@ def ingest_discovery(
     named = corpus_places(phones, words, split, folds, within, speakers)
     files = class_files(classes)
     tables = read_corpus_files(corpus_files(named)) if named else None
-    if tables is not None:
-        build_corpus(tables, "document")
-    kept = open_discovery(as_path(archive)).kept if is_discovery(as_path(archive)) else None
+    before = open_discovery(as_path(archive)) if is_discovery(as_path(archive)) else None
     layers = discovery_layers(definition, n_folds, settings)
-    layers = layers if kept is None else layers.over(kept)
+    if before is not None and before.kept is not None:
+        layers = layers.over(before.kept)
+    corpus = before.tables if tables is None and before is not None else tables
+    check = None if corpus is None else partial(_check_classes, corpus_under(corpus, layers.settings().discovery))
     sizes: dict[str, int] = {}
     for url in files.values():
         with suppress(InputError):  # The task that reads it reports it, beside the problems of the others.
@@ -353,6 +363,11 @@ def ingest_discovery(
             replace=replace_systems,
             keep=layers,
             change_settings=change_settings,
+            check=check,
             executor=workers,
             progress=progress,
         )
+
+
+def _check_classes(corpus: Corpus, file: ClassFile, system: str) -> None:
+    build_fragments(file, corpus, system=system)

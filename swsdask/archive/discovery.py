@@ -7,7 +7,7 @@ detections.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from swsdask.archive.stored_tables import (
 from swsdask.archive.versions import DiscoveryManifest, kind_of, opened, table_name
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes
+from swsdask.formats.files import noted
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import ArchiveError, Problems, without_secrets
 from swsdask.model.layers import Layers
@@ -229,6 +230,7 @@ def ingest_discovery(
     replace: bool = False,
     keep: Layers | None = None,
     change_settings: bool = False,
+    check: Callable[[ClassFile, str], object] | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> StoredDiscovery:
@@ -238,10 +240,11 @@ def ingest_discovery(
     existing archive. If the archive exists, its tables must be equal. `class_files` are paths or URLs by system. A
     system that the archive already has, with the same content, is left as it is; one with the same name but different
     content is replaced only if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must
-    keep equal settings, or gets these if `change_settings`. Every class file is a task.
+    keep equal settings, or gets these if `change_settings`. Every class file is a task. `check` receives each file and
+    the name of its system, and raises `InputError` with the problems under the definition that the archive keeps.
 
-    Raises `InputError` with every problem of the class files that does not depend on the definition; `ArchiveError` if
-    the archive or the storage does not allow the change. In both cases the archive is unchanged.
+    Raises `InputError` with every problem of the class files; `ArchiveError` if the archive or the storage does not
+    allow the change. In both cases the archive is unchanged.
     """
     storage = Storage(url)
     storage.check_writable()
@@ -267,7 +270,7 @@ def ingest_discovery(
 
         shown.begin("class files", len(class_files))
         work = [*class_files.items()]
-        writer = _Writer(storage, lease.writer, change.before, replace)
+        writer = _Writer(storage, lease.writer, change.before, replace, check)
         found = run_tasks(executor, _written, work, writer, lambda each: f"system {each[0]}", done)
         problems = Problems()
         for each in found:
@@ -288,6 +291,7 @@ class _Writer(NamedTuple):
     writer: str
     there: Mapping[str, str]
     replace: bool
+    check: Callable[[ClassFile, str], object] | None
 
 
 class _FromFile(NamedTuple):
@@ -305,6 +309,9 @@ def _written(named: tuple[str, str], into: _Writer) -> _FromFile:
     if wrong := id_fault(system):
         problems.add(url, None, "the name of a system", wrong, "Give it a plain name.")
     file = read_classes(url, problems)
+    if into.check is not None and not problems:
+        with noted(problems):
+            into.check(file, system)
     if problems:
         return _FromFile("", None, problems)
     content = content_of(file.classes, file.fragments)

@@ -147,3 +147,19 @@ def test_classes_are_files_and_talkers_are_given_once(tmp_path: Path, corpus: li
             sws.discover(classes, **places)  # type: ignore[arg-type]
     with pytest.raises(sws.SettingsError, match="Within and speakers both define"):
         sws.discover(f"{tmp_path}/first.classes", **places, within="w", speakers="s")
+
+
+def test_ingest_refuses_what_the_kept_definition_refuses(swsdask: Call, tmp_path: Path, corpus: list[str]) -> None:
+    (tmp_path / "bad.classes").write_text("Class one\nzzz 0 1\n\n")
+    bad, first, archive = f"{tmp_path}/bad.classes", f"{tmp_path}/first.classes", tmp_path / "archive"
+    for definition, problem in (
+        ("document", f"{bad}:2: expected a file of the phone alignment; found 'zzz'"),
+        ("tde2015", f"{bad}:1: expected a whole number after Class (tde2015); found 'one'"),
+    ):
+        there = tmp_path / definition
+        outcome = swsdask("discover", bad, first, *corpus[:4], "--definition", definition, "--ingest", there)
+        assert outcome.code == 2
+        assert problem in outcome.err
+        assert not list(there.glob("manifest-*"))
+    assert swsdask("discover", first, *corpus, "--ingest", archive).code == 0
+    assert "found 'zzz'" in swsdask("discover", bad, "--ingest", archive).err
