@@ -51,6 +51,9 @@ def report(result: Result, path: Location, *, comparison: Comparison | None = No
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.html import write_report
 
+    _expect(Result, result)
+    if comparison is not None:
+        _expect(Comparison, comparison)
     shown = result if comparison is None else _with_comparison(result, comparison)
     write_report(shown, path, rank_correlations(result))
 
@@ -118,8 +121,7 @@ def write(
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.outputs import known_outputs, write_outputs
 
-    if not isinstance(result, Result):
-        raise SettingsError(f"expected a Result; found {type(result).__name__}. write_comparison writes a Comparison.")
+    _expect(Result, result)
     names = as_names(outputs)
     chosen = None if names is None else known_outputs(names)
     official = None if tool is None else official_writer(tool, result, evaluation)
@@ -176,6 +178,7 @@ def plot(
     """
     from swsdask.places.writing import replacing
 
+    _expect(Result, result)
     draw: dict[str, Callable[..., object]] = {
         "det": result.plot_det,
         "det_pooled": partial(result.plot_det, pooled=True),
@@ -235,11 +238,18 @@ def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
     from swsdask.render import outputs
     from swsdask.render.comparison import comparison_files
 
+    _expect(Comparison, comparison)
     if not outputs.is_result(directory):
         with together(directory) as hidden:
             return comparison_files(comparison, hidden)
     result = outputs.read_outputs(directory)
     return outputs.renew_report(directory, _with_comparison(result, comparison), rank_correlations(result))
+
+
+def _expect(kind: type[Result | Comparison], given: object) -> None:
+    if not isinstance(given, kind):
+        made_by = "score or discover" if kind is Result else "compare"
+        raise SettingsError(f"expected a {kind.__name__}, as {made_by} returns; found {type(given).__name__}.")
 
 
 def _with_comparison(result: Result, comparison: Comparison) -> Result:

@@ -56,6 +56,10 @@ TABLE = pd.DataFrame({"query": ["q"], "document": ["d"]})
         (lambda f: sws.score(f.reference, 3, runs=f.run), "expected names and measures; found 3"),
         (lambda f: sws.score(f.reference, sws.list_measures()[0], runs=f.run), "expected names and measures; found"),
         (lambda f: sws.score(f.reference, runs=f.run, by=3), "expected names; found 3"),
+        (lambda f: sws.report(f.folder, "new"), "expected a Result, as score or discover returns; found"),
+        (lambda f: sws.write(None, f.folder / "new"), "expected a Result, as score or discover returns; found None"),
+        (lambda f: sws.plot(TABLE, f.folder / "new.svg"), "expected a Result, .* found DataFrame"),
+        (lambda f: sws.write_comparison(TABLE, f.folder / "new"), "expected a Comparison, as compare returns; found D"),
     ],
 )
 def test_wrong_arguments(files: Files, call: Callable[[Files], object], said: str) -> None:
