@@ -20,7 +20,7 @@ import click
 from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, ended_by, has_arrived
-from swsdask.model.errors import InsecureConnection, SwsdaskError, is_text, styled, visible, without_secrets
+from swsdask.model.errors import InsecureConnection, SwsdaskError, counted, is_text, styled, visible, without_secrets
 from swsdask.model.limits import check_addresses, shortage
 from swsdask.needless import leave_out
 
@@ -182,6 +182,17 @@ def console() -> None:
         main()
     finally:
         gc.freeze()
+        _note_memory()
+
+
+def _note_memory() -> None:
+    """Note that files at memory:// URLs do not outlive the command."""
+    memory = sys.modules.get("fsspec.implementations.memory")
+    if memory is not None and memory.MemoryFileSystem.store:
+        files = counted(len(memory.MemoryFileSystem.store), "files")
+        click.echo(
+            f"swsdask: memory:// ends with the command: {files} lost. Give a path, or the URL of a store.", err=True
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:

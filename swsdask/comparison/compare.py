@@ -435,7 +435,7 @@ class Least(NamedTuple):
 
     def remedy(self, n_pairs: int) -> str:
         """The advice that leads to a smaller one, a sentence; empty if nothing does."""
-        fewer = "--adjust max-t or a --baseline" if self.p < self.how.alpha else ""
+        fewer = "--adjust max-t or fewer pairs (--baseline, --pair)" if self.p < self.how.alpha else ""
         enough = math.floor(self._times(n_pairs) / self.how.alpha)
         more = f"--replicates {enough}" if self._of_queries is None else ""
         return f" Use {', or '.join(filter(None, (fewer, more)))}." if fewer or more else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -183,3 +185,13 @@ def test_options_are_set_in_another_process_as_they_are_here(no_options: dict[st
     no_options["s3"] = {"anon": False}
     set_options(sent)
     assert no_options == {"s3": {"anon": False, "key": "k"}}
+
+
+def test_files_in_the_memory_of_the_command_are_noted_as_lost(files: Files) -> None:
+    command = [sys.executable, "-m", "swsdask", "convert", str(files.run), "memory://run.tsv", "-q"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "memory:// ends with the command: 1 file lost. Give a path, or the URL of a store.\n" in ended.stderr
+    assert (
+        "memory://"
+        not in subprocess.run([*command[:5], f"{files.folder}/run.tsv", "-q"], capture_output=True, text=True).stderr
+    )

@@ -439,7 +439,9 @@ def test_too_few_replicates_for_so_many_pairs_are_noted() -> None:
     apart = averaged({name: [0.1 * n + 0.001 * query for query in range(40)] for n, name in enumerate("abc")})
     (coarse, tied) = sws.compare(apart, replicates=59).notes
     assert coarse.startswith("all, map: no difference can be significant (p < 0.05): the least p of 59 replicates")
-    assert coarse.endswith("multiplies by 3 pairs. Use --adjust max-t or a --baseline, or --replicates 60.")
+    assert coarse.endswith(
+        "multiplies by 3 pairs. Use --adjust max-t or fewer pairs (--baseline, --pair), or --replicates 60."
+    )
     assert tied.endswith("tied with it (p >= 0.05): b, a.")
     for enough in ({"replicates": 60}, {"replicates": 59, "adjust": "max-t"}, {"replicates": 59, "baseline": "c"}):
         assert [note for note in sws.compare(apart, **enough).notes if "significant" in note] == []
