@@ -151,6 +151,38 @@ def test_names_of_one_document_and_rounded_times_of_the_reference_are_noted(tmp_
     assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "Names of one" in note or "finer" in note]
 
 
+def test_names_of_one_document_in_a_run_are_noted(tmp_path: Path) -> None:
+    several = pd.concat([RUN, RUN.assign(document="eval/" + RUN["document"] + ".wav")])
+    several.to_csv(tmp_path / "run.csv", index=False)
+    several.to_parquet(tmp_path / "run.parquet")
+    rows = [
+        f'<term file="{row.document}" channel="1" tbeg="{row.start}" dur="{row.duration}" score="{row.score}" '
+        'decision="YES"/>'
+        for row in several.itertuples()
+    ]
+    lists = "".join(
+        f'<detected_termlist termid="{query}" term_search_time="1" oov_term_count="0">{"".join(rows)}</detected_termlist>'
+        for query in several["query"][:1]
+    )
+    (tmp_path / "run.stdlist.xml").write_text(
+        f'<stdlist termlist_filename="t" indexing_time="1" language="english" index_size="1" system_id="s">{lists}'
+        "</stdlist>"
+    )
+    runs = {"memory": several, **{end: f"{tmp_path}/run.{end}" for end in ("csv", "parquet", "stdlist.xml")}}
+    archive = sws.ingest(tmp_path / "a", documents=DOCUMENTS, occurrences=OCCURRENCES, queries=QUERIES, runs=runs)
+    for notes in (
+        sws.score(in_memory(), "n_target", runs=runs).notes,
+        sws.score(archive.storage.url, "n_target").notes,
+    ):
+        (joined,) = (note for note in notes if "names of one document" in note)
+        assert "in the run, which differ only in folder or extension" in joined
+        assert "4 systems" in joined
+    (one,) = (note for note in sws.score(in_memory(), "n_target", runs={"m": several}).notes if "names of one" in note)
+    assert one.startswith("m: names of one document in the run, which differ only in folder or extension: ")
+    first = RUN["document"].iloc[0]
+    assert f"{first} and eval/{first}.wav" in one
+
+
 def test_a_run_without_detections_and_one_that_is_wholly_outside_are_noted() -> None:
     outside = RUN.assign(start=25.0, duration=100.0)
     runs = {"none": RUN[:0], "outside": outside, "partly": RUN.assign(start=[1.1, 20.0, 5.0, 99.0])}
