@@ -161,7 +161,8 @@ def test_names_of_one_document_in_a_run_are_noted(tmp_path: Path) -> None:
         for row in several.itertuples()
     ]
     lists = "".join(
-        f'<detected_termlist termid="{query}" term_search_time="1" oov_term_count="0">{"".join(rows)}</detected_termlist>'
+        f'<detected_termlist termid="{query}" term_search_time="1" oov_term_count="0">{"".join(rows)}'
+        "</detected_termlist>"
         for query in several["query"][:1]
     )
     (tmp_path / "run.stdlist.xml").write_text(
