@@ -21,9 +21,10 @@ from swsdask.archive.change import ArchiveKind, held_by
 from swsdask.archive.discovery import DISCOVERY
 from swsdask.archive.kept import kept_for
 from swsdask.archive.local import PART
+from swsdask.archive.nights import version_of_last_night
 from swsdask.archive.storage import PROBE, Storage
 from swsdask.archive.store import EVALUATION
-from swsdask.archive.stored_tables import StoredFile, version_of_last_night
+from swsdask.archive.stored_tables import StoredFile
 from swsdask.archive.versions import (
     DETECTION_FILES,
     KEPT,

@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from swsdask import __version__
 from swsdask.api.results import report
 from swsdask.archive.local import PART
+from swsdask.archive.nights import History
 from swsdask.archive.storage import Storage
 from swsdask.model.measures import better
 from swsdask.model.results import Result
-from swsdask.nightly.history import History
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.places.writing import temporary_folder
 from swsdask.render.nightly import BoardPage, Trend, atom_feed, index, metrics, page_of

@@ -19,6 +19,7 @@ from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
 from swsdask.api.opening import Evaluation
 from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score
+from swsdask.archive.nights import History, overall_numbers
 from swsdask.archive.reference import build_references
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
@@ -33,7 +34,6 @@ from swsdask.model.errors import SettingsError, listed
 from swsdask.model.leaderboard import NEW, REPLACED, Move, board
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
-from swsdask.nightly.history import History, values_of
 from swsdask.nightly.settings import NightlyEvaluation
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -86,7 +86,7 @@ def judged(
     )
     leading = next(iter(board(result.overall, job.scored).by), "")
     values = _values(result)
-    before = values_of(past.current())
+    before = overall_numbers(past.current())
     pairs = [(system, baseline) for system, baseline in baselines.items() if baseline is not None]
     by_value = [gate for gate in job.parsed_gates if gate.p_below is None]
     failed = failures(by_value, pairs, values, {})

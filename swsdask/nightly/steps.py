@@ -28,6 +28,7 @@ from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import given_runs, with_runs
 from swsdask.api.scoring import requested
 from swsdask.archive.kept import KnownSources, known_sources
+from swsdask.archive.nights import History, commit_night, read_history, remove_unfinished
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.archive.versions import versions
@@ -40,7 +41,6 @@ from swsdask.model.layers import build_settings, load_preset, overrides
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.model.results import Result
 from swsdask.nightly.board import is_published, publish
-from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
 from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.judging import Verdict, Workers, check_conditions, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease

@@ -16,11 +16,11 @@ from shutil import copyfile
 import swsdask as sws
 from swsdask.archive.fragments import detections_as_table
 from swsdask.archive.ingest import write_runs
+from swsdask.archive.nights import HISTORY, commit_night, read_history
 from swsdask.archive.storage import Storage
 from swsdask.model.leaderboard import REPLACED, Move, Record
 from swsdask.model.schemas import SEGMENTS
 from swsdask.nightly.board import board_page
-from swsdask.nightly.history import HISTORY, commit_night, read_history
 from swsdask.nightly.settings import load_nightly
 from swsdask.render.nightly import atom_feed, index, metrics
 from swsdask.simulate.evaluation import SimulatedEvaluation, write

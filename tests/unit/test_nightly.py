@@ -29,6 +29,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import swsdask as sws
 from swsdask.archive import ingest as write_archive
 from swsdask.archive import local
+from swsdask.archive.nights import History, read_history
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.cli import main
@@ -38,7 +39,6 @@ from swsdask.model.errors import ArchiveError, InputError, SettingsError, visibl
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
 from swsdask.nightly import judging, lease, steps
 from swsdask.nightly.board import board_page, publish
-from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
 from swsdask.nightly.overview import link, publish_overview
