@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from swsdask.archive.cells import StoredCell, hash_parts
 from swsdask.archive.change import Change, leased, merged_entries
-from swsdask.archive.cleaning import AnyKind, removed_meanwhile
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
 from swsdask.archive.kept import kept_fault, kept_files
 from swsdask.archive.nights import night_files, read_night, version_of_last_night
@@ -24,6 +23,7 @@ from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import StoredFile, StoredRun, read_file
+from swsdask.archive.version_list import AnyKind, removed_meanwhile
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.model.errors import ArchiveError

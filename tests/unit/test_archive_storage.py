@@ -18,12 +18,13 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from swsdask.archive import change
-from swsdask.archive.cleaning import expire, list_versions, vacuum
+from swsdask.archive.cleaning import expire, vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.local import open_regular
 from swsdask.archive.storage import Remote, Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.verify import verify
+from swsdask.archive.version_list import list_versions
 from swsdask.archive.versions import EvaluationManifest, opened
 from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.settings import EvaluationSettings
