@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from swsdask.archive.encode import Codes, FileOrder, Tally, encode_piece
 from swsdask.archive.fragments import concatenated, in_order
-from swsdask.archive.memory import read_reference
+from swsdask.archive.reference_files import read_reference
 from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted

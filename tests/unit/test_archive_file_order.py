@@ -10,7 +10,8 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.ingest import ingest, write_runs
-from swsdask.archive.memory import read_into_memory, read_reference
+from swsdask.archive.memory import read_into_memory
+from swsdask.archive.reference_files import read_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import Layout

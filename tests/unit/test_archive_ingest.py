@@ -12,11 +12,13 @@ import pytest
 from swsdask.archive import ingest as writing
 from swsdask.archive.fragments import spill, take_up
 from swsdask.archive.ingest import divided, ingest
-from swsdask.archive.memory import ReferenceFiles, read_into_memory, read_reference
+from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference import build_reference
+from swsdask.archive.reference_files import read_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.execution.executor import ThreadExecutor
+from swsdask.formats.find import ReferenceFiles
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError
 from swsdask.model.settings import EvaluationSettings
