@@ -211,6 +211,42 @@ class Growth:
     content: str
 
 
+@dataclass(frozen=True)
+class ChangePolicy:
+    """The changes that a command may make to an existing archive, and the settings that the archive keeps.
+
+    Parameters
+    ----------
+    replace : bool, default False
+        Whether an entry replaces one with the same name but different content.
+    keep : Layers, optional
+        The settings that a new archive keeps. An existing one must keep equal settings, unless `change_settings`.
+    change_settings : bool, default False
+        Whether an existing archive keeps these settings from now on.
+    """
+
+    replace: bool = False
+    keep: Layers | None = None
+    change_settings: bool = False
+
+    def check_settings(self, storage: Storage, kept: Layers | None) -> None:
+        """Raise `ArchiveError` if an archive keeps other settings, and these must not be changed."""
+        if not self.change_settings:
+            check_same_settings(storage, kept, self.keep)
+
+    def settings_of_new(self) -> dict[str, object] | None:
+        """Return the settings in the manifest of a new archive."""
+        return None if self.keep is None else self.keep.to_store()
+
+    def settings_after(self, held: dict[str, object] | None) -> dict[str, object] | None:
+        """Return the settings in the manifest of an existing archive, which has the settings `held`."""
+        return self.keep.to_store() if self.keep is not None and self.change_settings else held
+
+
+ADD_ONLY = ChangePolicy()
+"""Entries are added; nothing is replaced, and settings are not compared."""
+
+
 class Change(Generic[AnyManifest, Entry]):
     """A change of an archive, and the state before it: `base`, or the tables of a new archive.
 
@@ -224,10 +260,8 @@ class Change(Generic[AnyManifest, Entry]):
         The manifest of a new archive, without tables; None: the archive must exist.
     made_of : mapping of str to pa.Table
         The tables of a new archive. Nothing is written yet.
-    replace : bool
-        Whether an entry replaces one with the same name but different content.
-    keep : Layers, optional
-        The settings that a new archive keeps, or an existing one if `change_settings`.
+    policy : ChangePolicy
+        The changes that are allowed.
     grows : str, optional
         The role of the input that may grow, so that it may differ from the input of the archive.
 
@@ -244,18 +278,13 @@ class Change(Generic[AnyManifest, Entry]):
         lease: Lease,
         blank: AnyManifest | None,
         made_of: Mapping[str, pa.Table],
-        *,
-        replace: bool,
-        keep: Layers | None = None,
-        change_settings: bool = False,
+        policy: ChangePolicy,
         grows: str | None = None,
     ) -> None:
         self.kind = kind
         self.lease = lease
         self.storage = lease.storage
-        self.replace = replace
-        self.keep = keep
-        self.change_settings = change_settings
+        self.policy = policy
         self.grows = grows
         self.growth: Growth | None = None
         self._grown: StoredFile | None = None
@@ -264,8 +293,7 @@ class Change(Generic[AnyManifest, Entry]):
             if blank is not None:
                 ours = {role: content for role, content in blank.inputs.items() if role != grows}
                 kind.check_same_inputs(self.storage, base.inputs, ours)
-            if not change_settings:
-                check_same_settings(self.storage, base.kept, keep)
+            policy.check_settings(self.storage, base.kept)
         elif blank is None:
             raise ArchiveError(f"{self.storage.url}: expected an archive; found none. Give {kind.parts} to make one.")
         self.made_of = made_of if base is None else None
@@ -311,9 +339,8 @@ class Change(Generic[AnyManifest, Entry]):
                     f"{self.storage.url}: another command added documents meanwhile. Run this one again."
                 )
             kind.check_same_inputs(self.storage, on.inputs, self.base.inputs)
-            if not self.change_settings:
-                check_same_settings(self.storage, on.kept, self.keep)
-            kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
+            self.policy.check_settings(self.storage, on.kept)
+            settings = self.policy.settings_after(on.settings)
             parts = self._read(on)
             there = merged_entries(parts.values())
             contents = {system: kind.content(entry) for system, entry in there.items()}
@@ -322,9 +349,9 @@ class Change(Generic[AnyManifest, Entry]):
                 for system, entry in entries.items()
                 if self._is_change(system, kind.content(entry), contents.get(system))
             }
-            if current is not None and not changes and kept == on.settings:
+            if current is not None and not changes and settings == on.settings:
                 return current
-            made = self.made(self._larger(on), parts, changes, version=version, settings=kept)
+            made = self.made(self._larger(on), parts, changes, version=version, settings=settings)
             if made is not None:
                 return made
 
@@ -400,7 +427,7 @@ class Change(Generic[AnyManifest, Entry]):
         if there is None or there == content:
             return there is None
         where = f"{self.storage.url}: {self.kind.entry} {system!r}"
-        if not self.replace:
+        if not self.policy.replace:
             raise ArchiveError(
                 f"{where} with other content is there. Ingest it under another name, or replace it (--replace)."
             )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdask.archive.change import ArchiveKind, Change, leased
+from swsdask.archive.change import ADD_ONLY, ArchiveKind, Change, ChangePolicy, leased
 from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import (
@@ -227,9 +227,7 @@ def ingest_discovery(
     corpus: CorpusTables | None,
     class_files: Mapping[str, str],
     *,
-    replace: bool = False,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy = ADD_ONLY,
     check: Callable[[ClassFile, str], object] | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -238,10 +236,10 @@ def ingest_discovery(
 
     `corpus` has the tables of a corpus (`read_corpus_files` of `formats.discovery`), or is None for those of an
     existing archive. If the archive exists, its tables must be equal. `class_files` are paths or URLs by system. A
-    system that the archive already has, with the same content, is left as it is; one with the same name but different
-    content is replaced only if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must
-    keep equal settings, or gets these if `change_settings`. Every class file is a task. `check` receives each file and
-    the name of its system, and raises `InputError` with the problems under the definition that the archive keeps.
+    system that the archive already has, with the same content, is left as it is; the `policy` says whether one with the
+    same name but different content is replaced, and which settings the archive keeps. Every class file is a task.
+    `check` receives each file and the name of its system, and raises `InputError` with the problems under the
+    definition that the archive keeps.
 
     Raises `InputError` with every problem of the class files; `ArchiveError` if the archive or the storage does not
     allow the change. In both cases the archive is unchanged.
@@ -258,10 +256,10 @@ def ingest_discovery(
             tables={},
             inputs={role: content_of(table) for role, table in made_of.items()},
             read_from={role: without_secrets(getattr(corpus.files, role)) for role in made_of},
-            settings=None if keep is None else keep.kept(),
+            settings=policy.settings_of_new(),
         )
     with leased(storage) as lease:
-        change = Change(DISCOVERY, lease, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
+        change = Change(DISCOVERY, lease, blank, made_of, policy)
         executor.check([lease.place])
 
         def done(_: object) -> None:
@@ -270,7 +268,7 @@ def ingest_discovery(
 
         shown.begin("class files", len(class_files))
         work = [*class_files.items()]
-        writer = _Writer(storage, lease.writer, change.before, replace, check)
+        writer = _Writer(storage, lease.writer, change.before, policy.replace, check)
         found = run_tasks(executor, _written, work, writer, lambda each: f"system {each[0]}", done)
         problems = Problems()
         for each in found:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.archive.change import Change, Growth, Lease, OutgrownError, leased
+from swsdask.archive.change import ADD_ONLY, Change, ChangePolicy, Growth, Lease, OutgrownError, leased
 from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
 from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenated, shares, spill
 from swsdask.archive.kept import KnownSources
@@ -41,7 +41,6 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_un
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
-from swsdask.model.layers import Layers
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
@@ -59,10 +58,7 @@ def begin(
     tables: ReferenceTables | None,
     settings: EvaluationSettings,
     layout: Layout,
-    *,
-    replace: bool,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy,
 ) -> Change[EvaluationManifest, StoredRun]:
     """Begin a change of an existing archive, or of a new one with `tables`. Nothing is written yet.
 
@@ -85,7 +81,7 @@ def begin(
             text_filters=rule.text_filters,
             tables={},
             inputs=tables.inputs,
-            settings=None if keep is None else keep.kept(),
+            settings=policy.settings_of_new(),
             finder=finder_of(rule),
         )
     change = Change(
@@ -93,10 +89,8 @@ def begin(
         lease,
         blank,
         made_of,
-        replace=replace,
-        keep=keep,
-        change_settings=change_settings,
-        grows=COLLECTION if keep is not None and keep.judged else None,
+        policy,
+        grows=COLLECTION if policy.keep is not None and policy.keep.judged else None,
     )
     if change.made_of is not None and tables is not None:
         change.made_of = {**made_of, "occurrences": find_occurrences(tables.words, tables.queries, rule)}
@@ -147,9 +141,7 @@ def write_runs(
     sources: Sequence[RunSource],
     settings: EvaluationSettings,
     *,
-    replace: bool = False,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy = ADD_ONLY,
     layout: Layout | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -159,10 +151,9 @@ def write_runs(
     """Write the runs of some sources into an archive, created from `tables` if it does not exist, and open the result.
 
     Without `tables` the archive must exist; with them, its tables must be equal to these. A run that the archive
-    already has, with the same content, is left as it is; one with the same name but different content is replaced only
-    if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must keep equal settings, or
-    gets these if `change_settings`. `unread` are known files, of which the archive has all runs; files that are read
-    become `known` too. For several workers, large files are read in parts.
+    already has, with the same content, is left as it is; the `policy` says whether one with the same name but different
+    content is replaced, and which settings the archive keeps. `unread` are known files, of which the archive has all
+    runs; files that are read become `known` too. For several workers, large files are read in parts.
 
     Raises `InputError` with every problem of the sources, and with unknown queries and documents if the settings make
     them errors; `ArchiveError` if the archive or the storage does not allow the change.
@@ -174,7 +165,7 @@ def write_runs(
     storage.check_writable()
     with leased(storage) as lease:
         executor.check([lease.place, *_inputs(sources)])
-        change = begin(lease, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings)
+        change = begin(lease, tables, settings, layout, policy)
         claims = _claims(unread, known, change)
 
         def done(rows: int) -> None:
@@ -402,9 +393,7 @@ def ingest(
     runs: Sequence[RunSource],
     settings: EvaluationSettings,
     *,
-    replace: bool = False,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy = ADD_ONLY,
     layout: Layout | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -429,9 +418,7 @@ def ingest(
                 tables,
                 runs,
                 settings,
-                replace=replace,
-                keep=keep,
-                change_settings=change_settings,
+                policy=policy,
                 layout=layout,
                 executor=executor,
                 progress=progress,

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from swsdask.archive.cells import StoredCell, hash_parts
-from swsdask.archive.change import Change, leased, merged_entries
+from swsdask.archive.change import Change, ChangePolicy, leased, merged_entries
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
 from swsdask.archive.kept import kept_fault, kept_files
 from swsdask.archive.nights import night_files, read_night, version_of_last_night
@@ -384,7 +384,7 @@ def _check_discovery(archive: StoredDiscovery) -> None:
 def _adopt(storage: Storage, kind: AnyKind) -> int:
     """Make a version whose files all have hashes. Returns its number."""
     with leased(storage) as lease:
-        change = Change(kind, lease, None, {}, replace=True)
+        change = Change(kind, lease, None, {}, ChangePolicy(replace=True))
         while True:
             current, version = latest(storage, kind.manifest)
             assert current is not None

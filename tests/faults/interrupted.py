@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import swsdask as sws
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.discovery import ingest_discovery
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
@@ -79,7 +80,9 @@ def works(samples: Path) -> Iterator[Work]:
     def replace(folder: Path) -> object:
         runs = [source(rows(300, 5), "a")]
         with in_parts:
-            return write_runs(Storage(str(folder)), None, runs, EvaluationSettings(), layout=LAYOUT, replace=True)
+            return write_runs(
+                Storage(str(folder)), None, runs, EvaluationSettings(), layout=LAYOUT, policy=ChangePolicy(replace=True)
+            )
 
     def aged(folder: Path) -> None:
         copied(folder)

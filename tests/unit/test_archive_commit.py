@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from swsdask.archive import change
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import named_files, vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
@@ -40,8 +41,8 @@ TABLES = tables(
 )
 
 
-def write(url: str, *sources: Pieces, **more: Any) -> int:
-    return write_runs(Storage(url), TABLES, sources, SETTINGS, layout=SMALL, **more).version
+def write(url: str, *sources: Pieces, **policy: Any) -> int:
+    return write_runs(Storage(url), TABLES, sources, SETTINGS, layout=SMALL, policy=ChangePolicy(**policy)).version
 
 
 def contents(url: str) -> dict[str, list[tuple[Any, ...]]]:

@@ -15,6 +15,7 @@ import pytest
 import swsdask as sws
 from swsdask.archive import store
 from swsdask.archive.cells import StoredCell
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.memory import read_into_memory
@@ -283,7 +284,7 @@ def test_a_changed_run_is_an_error_unless_it_is_to_be_replaced(url: str) -> None
     with pytest.raises(ArchiveError, match="a run of 'a' with other content is there"):
         write(url, source(rows(299)), source(rows(10), "c"))
     assert [run.system for run in open_archive(url).runs] == ["a", "b"]
-    assert write(url, source(rows(299)), replace=True).version == 2
+    assert write(url, source(rows(299)), policy=ChangePolicy(replace=True)).version == 2
     assert [run.rows for run in open_archive(url).runs] == [299, 50]
     assert [run.rows for run in open_archive(url, 1).runs] == [300, 50]
     assert len(detections(open_archive(url, 1), "a")[0]) == 300
@@ -358,7 +359,7 @@ def test_lost_and_damaged_files_are_told_with_what_to_do(tmp_path: Path, table: 
 
 def test_vacuum_removes_what_no_version_names(url: str) -> None:
     write(url, source(rows(300)))
-    write(url, source(rows(20)), replace=True)
+    write(url, source(rows(20)), policy=ChangePolicy(replace=True))
     storage = Storage(url)
     before = storage.files(below=True)
     for name in ("detections/ab/orphan.parquet", "tables/orphan.parquet", "temporary/ab/orphan.arrow", "notes.txt"):

@@ -12,6 +12,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive import kept
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.kept import OF_READING, OF_RESULTS, OF_STATISTICS, source_digest
 from swsdask.archive.storage import Storage
@@ -131,7 +132,12 @@ def sample(folder: Path, *systems: tuple[str, int]) -> Path:
     sources = [source(rows(200, seed), name) for name, seed in systems]
     layout = Layout(buckets=4, rows_per_group=60, rows_per_fragment=150)
     write_runs(
-        Storage(str(folder)), reference, sources, EvaluationSettings(), replace=True, layout=layout, keep=Layers()
+        Storage(str(folder)),
+        reference,
+        sources,
+        EvaluationSettings(),
+        policy=ChangePolicy(replace=True, keep=Layers()),
+        layout=layout,
     )
     return folder
 

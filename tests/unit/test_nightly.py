@@ -37,7 +37,7 @@ from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
-from swsdask.nightly import judging, lease, steps
+from swsdask.nightly import lease, steps, verdict
 from swsdask.nightly.board import board_page, publish
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
@@ -564,7 +564,7 @@ def test_each_earlier_version_is_opened_once(three_nights: Path, monkeypatch: py
         opened.append(version)
         return open_archive(url, version)
 
-    monkeypatch.setattr(judging, "open_archive", counting)
+    monkeypatch.setattr(verdict, "open_archive", counting)
     record = run_night(asked, DAY).record
     assert record is not None
     assert sorted(move.baseline or "" for move in record.moves) == [f"{system} (night 4)" for system in "abc"]
@@ -836,7 +836,7 @@ def test_a_gate_with_p_fails_however_many_runs_arrive(
     place = three_nights / "nightly.toml"
     place.write_text(re.sub("(?m)^gates = .*$", f"gates = {json.dumps(gates)}", place.read_text()))
     (asked,) = load_nightly(place).evaluation
-    monkeypatch.setattr(judging, "Resampling", lambda: Resampling(replicates=99))
+    monkeypatch.setattr(verdict, "Resampling", lambda: Resampling(replicates=99))
     run = (three_nights / "files/runs/calibrated.kwslist.xml").read_text()
     for content in (run, re.sub(r"<kw .*/>\n?", "", run)):
         for system in "abcdefghij":
