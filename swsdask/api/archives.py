@@ -11,10 +11,10 @@ from swsdask.api.opening import check_place, given_tables, judged_files, referen
 from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
+from swsdask.archive.cache import known_sources
 from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import Expired
 from swsdask.archive.ingest import ingest as ingest_files
-from swsdask.archive.kept import known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.validate import MOST_PROBLEMS, Report

@@ -13,16 +13,16 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from swsdask.archive.cache import cached_for
 from swsdask.archive.change import held_by
-from swsdask.archive.kept import kept_for
 from swsdask.archive.local import PART
 from swsdask.archive.nights import version_of_last_night
 from swsdask.archive.storage import PROBE, Storage
 from swsdask.archive.stored_tables import StoredFile
 from swsdask.archive.version_list import AnyKind, KnownParts, archive_kind, unless_removed
 from swsdask.archive.versions import (
+    CACHE,
     DETECTION_FILES,
-    KEPT,
     TABLES,
     TEMPORARY,
     Manifest,
@@ -35,7 +35,7 @@ from swsdask.model.errors import ArchiveError, SettingsError, check_whole
 
 DAY_S = 86_400.0
 
-_FOLDERS = (TABLES, DETECTION_FILES, TEMPORARY, KEPT)
+_FOLDERS = (TABLES, DETECTION_FILES, TEMPORARY, CACHE)
 _LEFT = re.compile(rf"(?:{'|'.join(_FOLDERS)})/.+|.+\.[0-9a-f]{{16}}{re.escape(PART)}|{PROBE}[0-9a-f]{{16}}")
 
 
@@ -84,10 +84,10 @@ def vacuum(
     found = storage.modified()
     at_work = held_by(storage, before)
     named = {stored.file for stored in named_files(storage, without)}
-    is_kept = kept_for(name.split("/")[1] for name in named if name.startswith(f"{DETECTION_FILES}/"))
+    is_cached = cached_for(name.split("/")[1] for name in named if name.startswith(f"{DETECTION_FILES}/"))
 
     def is_left(name: str, changed: float) -> bool:
-        if name in named or is_kept(name) or not _LEFT.fullmatch(name):
+        if name in named or is_cached(name) or not _LEFT.fullmatch(name):
             return False
         writer = lease_writer(name)
         return changed < before if writer is None else writer not in at_work

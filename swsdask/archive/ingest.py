@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from swsdask.archive.cache import KnownSources
 from swsdask.archive.change import ADD_ONLY, Change, ChangePolicy, Growth, Lease, OutgrownError, leased
 from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
 from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenated, shares, spill
-from swsdask.archive.kept import KnownSources
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_files import read_reference

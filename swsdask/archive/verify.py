@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdask.archive.cache import cache_fault, cache_files
 from swsdask.archive.cells import StoredCell, hash_parts
 from swsdask.archive.change import Change, ChangePolicy, leased, merged_entries
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
-from swsdask.archive.kept import kept_fault, kept_files
 from swsdask.archive.nights import night_files, read_night, version_of_last_night
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
@@ -115,7 +115,7 @@ def verify(
     adopted = None
     if adopt and run.without_hash and not run.damaged:
         adopted = _adopt(storage, kind)
-    run.check_each(kept_files(storage), _kept_fault)
+    run.check_each(cache_files(storage), _cache_file_fault)
     run.check_each(night_files(storage), _night_fault)
     return Verified(len(run.seen), len(run.without_hash), run.damaged, tuple(run.repaired), adopted)
 
@@ -293,10 +293,10 @@ def _fault(stored: StoredFile, storage: Storage) -> str | None:
         return "no such file"
 
 
-def _kept_fault(name: str, storage: Storage) -> str | None:
-    """Return the fault of a kept file. Another process may have removed the file."""
+def _cache_file_fault(name: str, storage: Storage) -> str | None:
+    """Return the fault of a cache file. Another process may have removed the file."""
     try:
-        return _compared(name, storage, partial(kept_fault, name))
+        return _compared(name, storage, partial(cache_fault, name))
     except FileNotFoundError:
         return None
 

@@ -12,7 +12,7 @@ highest manifest.
                                    and each system's classes, fragments
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
-    kept/...                       merged statistics and results (`archive.kept`), which no manifest names
+    kept/...                       merged statistics and results (`archive.cache`), which no manifest names
     temporary/WRITER/              the lease of a writer (`archive.change`), and rows on their way into their buckets;
                                    gone when the writer ends
 
@@ -55,7 +55,8 @@ BUCKETS = 64
 TEMPORARY = "temporary"
 TABLES = "tables"
 DETECTION_FILES = "detections"
-KEPT = "kept"
+CACHE = "kept"
+"""The folder of the cache (`archive.cache`)."""
 
 _WRITER = re.compile(r"-([0-9a-f]{16})[0-9a-f]{16}\.parquet$|^temporary/([0-9a-f]{16})/")
 _OWN_HASH = "hash"
@@ -141,7 +142,7 @@ class Manifest:
     inputs : dict of str to str
         The content hashes of the inputs, by role.
     settings : dict, optional
-        The settings that it keeps (`model.layers.Layers.kept`); None in archives of releases that kept none.
+        The settings that it keeps (`model.layers.Layers.to_store`); None in archives of releases that kept none.
     """
 
     kind: ClassVar[str]

@@ -23,7 +23,7 @@ from swsdask import __version__
 from swsdask.api.archives import ingest
 from swsdask.api.opening import Evaluation, given_tables, judged_files, reference_files
 from swsdask.api.runs import given_runs, with_runs
-from swsdask.archive.kept import KnownSources, known_sources
+from swsdask.archive.cache import KnownSources, known_sources
 from swsdask.archive.nights import commit_night, read_history, remove_unfinished
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import versions

@@ -131,13 +131,13 @@ def _read(folder: Path) -> str:
     return f"{tables} {found.comparison} {found.manifest} {found.notes}"
 
 
-def kept(folder: Path) -> Sample:
+def cached(folder: Path) -> Sample:
     """An archive of detections that keeps the results of its systems."""
     evaluation(folder)
-    return Sample(folder, _kept, _kept(folder))
+    return Sample(folder, _cached, _cached(folder))
 
 
-def _kept(folder: Path) -> str:
+def _cached(folder: Path) -> str:
     return text(sws.score(folder, MEASURES))
 
 

@@ -1,4 +1,4 @@
-"""Statistics kept in an archive: the same bits with and without, nothing read twice, and never used where not right."""
+"""Cached statistics: the same bits with and without, nothing read twice, and never used where not right."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.archive import kept
+from swsdask.archive import cache
+from swsdask.archive.cache import OF_READING, OF_RESULTS, OF_STATISTICS, source_digest
 from swsdask.archive.change import ChangePolicy
 from swsdask.archive.ingest import write_runs
-from swsdask.archive.kept import OF_READING, OF_RESULTS, OF_STATISTICS, source_digest
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import digest
-from swsdask.archive.versions import KEPT, Layout
+from swsdask.archive.versions import CACHE, Layout
 from swsdask.measures import MEASURES
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
@@ -75,15 +75,15 @@ def taken(found: sws.Result) -> dict[str, int]:
 
 
 def forget_results(archive: Path) -> None:
-    """Leave only statistics of what is kept."""
-    for file in (archive / KEPT).rglob("results-*"):
+    """Leave only statistics in the cache."""
+    for file in (archive / CACHE).rglob("results-*"):
         file.unlink()
 
 
 @pytest.fixture(autouse=True)
 def of_statistics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results are those of `test_kept_results`."""
-    monkeypatch.setattr("swsdask.api.scoring.kept_results", lambda *_: None)
+    """Results are those of `test_cached_results`."""
+    monkeypatch.setattr("swsdask.api.scoring.cached_results_of", lambda *_: None)
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def sample(folder: Path, *systems: tuple[str, int]) -> Path:
 
 
 def files_kept(archive: Path) -> list[Path]:
-    return sorted((archive / KEPT).rglob("*.arrow"))
+    return sorted((archive / CACHE).rglob("*.arrow"))
 
 
 def test_only_what_is_new_is_counted(tmp_path: Path, unread: Callable[[], int]) -> None:
@@ -190,7 +190,7 @@ def test_what_is_kept_is_listed_once_however_many_tasks_there_are(
     monkeypatch.setattr(Storage, "modified", modified)
     first = sws.score(archive, executor="serial")
     assert len(tasks) == 6
-    assert sum(folder.startswith(KEPT) for folder in listed) == 1
+    assert sum(folder.startswith(CACHE) for folder in listed) == 1
     assert results(sws.score(archive, cache=False)) == results(first)
     assert taken(sws.score(archive)) == {"kept": taken(first)["counted"], "counted": 0}
 
@@ -221,7 +221,7 @@ DAMAGES = ["flipped", "cut off", "empty", "folder", "other"]
 
 
 def damage_all(archive: Path, damage: str) -> int:
-    """Damage every kept file, a folder in place of the first one only; returns how many were damaged."""
+    """Damage every cache file, a folder in place of the first one only; returns how many were damaged."""
     files = files_kept(archive)
     contents = {file: file.read_bytes() for file in files}
     for number, file in enumerate(files):
@@ -272,7 +272,7 @@ def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
 def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = sample(tmp_path, ("a", 1))
     sws.score(archive)
-    monkeypatch.setattr("swsdask.archive.kept.source_digest", lambda packages: "0123456789abcdef")
+    monkeypatch.setattr("swsdask.archive.cache.source_digest", lambda packages: "0123456789abcdef")
     assert taken(sws.score(archive))["kept"] == 0
     assert taken(sws.score(archive))["counted"] == 0
 
@@ -280,11 +280,11 @@ def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: p
 def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {of: source_digest.__wrapped__(of) for of in (OF_STATISTICS, OF_RESULTS)}
     for package in OF_RESULTS:
-        for file in (kept.PACKAGE / package).rglob("*.py"):
-            copy = tmp_path / file.relative_to(kept.PACKAGE)
+        for file in (cache.PACKAGE / package).rglob("*.py"):
+            copy = tmp_path / file.relative_to(cache.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
-    monkeypatch.setattr(kept, "PACKAGE", tmp_path)
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path)
     assert {of: source_digest.__wrapped__(of) for of in before} == before
     (tmp_path / "measures/resampling/drawn.py").write_text("other")
     assert [source_digest.__wrapped__(of) == was for of, was in before.items()] == [True, False]
@@ -298,7 +298,7 @@ def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.
 def test_every_package_of_a_version_is_there() -> None:
     # The sources of one that is not would be missed without a word.
     named = {*OF_READING, *OF_RESULTS}
-    assert named == {name for name in named if (kept.PACKAGE / name / "__init__.py").is_file()}
+    assert named == {name for name in named if (cache.PACKAGE / name / "__init__.py").is_file()}
 
 
 def test_rows_in_another_order_of_files_are_another_run(tmp_path: Path) -> None:

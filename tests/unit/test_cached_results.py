@@ -1,4 +1,4 @@
-"""Results kept in an archive: nothing is computed twice, and none is used for anything but what it was computed for."""
+"""Cached results: nothing is computed twice, and none is used for anything but what it was computed for."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ import pytest
 import swsdask as sws
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import digest
-from swsdask.archive.versions import KEPT
+from swsdask.archive.versions import CACHE
 from swsdask.model.errors import ArchiveError
 from swsdask.scoring import result_tables, score
 from swsdask.scoring.result_tables import MOST
 from swsdask.statistics.counts import Counts
 from tests.engines import Apart
-from tests.unit.test_kept_statistics import DAMAGES, damage_all, forget_results, results, sample
+from tests.unit.test_cached_statistics import DAMAGES, damage_all, forget_results, results, sample
 
 RESOURCES = "query_seconds = {}\n[indexing]\ncpu_hours = 2\npeak_memory_gb = 3\n"
 
 
 def taken(found: sws.Result) -> tuple[int, int]:
-    """How many results were kept, and how many computed."""
+    """How many results were cached, and how many computed."""
     said = found.manifest["run"]["results"]
     return said["kept"], said["computed"]
 
 
 def files_kept(archive: Path) -> list[Path]:
-    return sorted((archive / KEPT).rglob("results-*"))
+    return sorted((archive / CACHE).rglob("results-*"))
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """An archive with results of two systems, all measures, and no kept statistics."""
+    """An archive with results of two systems, all measures, and no cached statistics."""
     made = sample(tmp_path / "archive", ("a", 1), ("b", 2))
     sws.score(made)
-    for file in set((made / KEPT).rglob("*.arrow")) - set(files_kept(made)):
+    for file in set((made / CACHE).rglob("*.arrow")) - set(files_kept(made)):
         file.unlink()
     return made
 
@@ -127,10 +127,10 @@ def test_workers_score_small_systems_from_first_to_last_and_keep_what_they_found
     archive = sample(tmp_path / "archive", ("a", 1), ("b", 2), ("c", 3))
     monkeypatch.setattr(score, "is_small", lambda run: run.system not in cut)
     right = sws.score(archive, cache=False)
-    for kept, computed in ((0, 3), (3, 0)):
+    for cached, computed in ((0, 3), (3, 0)):
         found = sws.score(archive, executor=Apart())
         assert results(found) == results(right)
-        assert taken(found) == (kept, computed)
+        assert taken(found) == (cached, computed)
         assert (found.manifest["run"]["statistics"]["counted"] > 0) == (computed > 0)
     forget_results(archive)
     again = sws.score(archive, executor=Apart())

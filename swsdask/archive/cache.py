@@ -8,11 +8,11 @@ uses (`source_digest`). CONTENT is the content hash of the run, KEY the hash of 
 (`digest_of`), and HASH the hash of its bytes, an Arrow file of one row. So equal content has equal names, writers
 cannot conflict, and the name of a damaged or truncated file does not match: it is computed and written again.
 
-Merged statistics and the results of systems (`scoring.result_tables`) are kept.
+Merged statistics and the results of systems (`scoring.result_tables`) are cached.
 
 A statistic depends on the rows of a run, the reference, and what it was prepared with. The rules of a reference
 (`model.trials.RULES`) affect only the statistics that follow them; the rest of a reference affects all. Only
-statistics of this package are kept: the version of others is unknown.
+statistics of this package are cached: the version of others is unknown.
 
 sources.json describes the files that the archive was made from, so that unchanged files are not read again. For each
 ingested file it has the stamps of the file and of the resources beside it (`places.reading`), and the systems in the
@@ -48,7 +48,7 @@ from swsdask.archive.reference_tables import COLLECTION, JudgedFiles, ReferenceT
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
 from swsdask.archive.stored_tables import StoredRun, digest
-from swsdask.archive.versions import KEPT, EvaluationManifest, latest, own_hash
+from swsdask.archive.versions import CACHE, EvaluationManifest, latest, own_hash
 from swsdask.formats.find import ReferenceFiles, resource_places
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.parquet import parts_of
@@ -64,7 +64,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 OF_READING = ("archive", "formats", "kernels", "model", "places")
 OF_STATISTICS = ("model", "kernels", "statistics", "archive")
 OF_RESULTS = (*OF_STATISTICS, "measures", "scoring")
-SOURCES = f"{KEPT}/sources.json"
+SOURCES = f"{CACHE}/sources.json"
 """The file of the known sources."""
 
 MOST = 100_000
@@ -80,7 +80,7 @@ _IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
 
 @dataclass
 class CacheCounts:
-    """The numbers of results that were read and that were computed, and the reason if none can be kept."""
+    """The numbers of results that were read and that were computed, and the reason if none can be cached."""
 
     used: int = 0
     made: int = 0
@@ -120,10 +120,10 @@ class _List:
 
 
 @dataclass(eq=False)
-class KeptFiles:
-    """The kept files of one version.
+class CacheFiles:
+    """The cache files of one version.
 
-    At most `most` files of one name are kept for a run (None: any number); the oldest are removed. The folder is listed
+    At most `most` files of one name remain for a run (None: any number); the oldest are removed. The folder is listed
     once for all copies in a process; each task has a copy.
     """
 
@@ -135,7 +135,7 @@ class KeptFiles:
     _row_hashes: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._list = _List(self.storage, f"{KEPT}/{self.version}")
+        self._list = _List(self.storage, f"{CACHE}/{self.version}")
 
     def anew(self) -> Self:
         """Return a copy with counts of its own."""
@@ -148,7 +148,7 @@ class KeptFiles:
         system = run.run.system
         if system not in self._row_hashes:
             self._row_hashes[system] = digest_of((run.run.scores, tuple(each.file.hash for each in run.fragments)))
-        return f"{KEPT}/{self.version}/{run.run.content}/{name}-{digest_of((self._row_hashes[system], key))}"
+        return f"{CACHE}/{self.version}/{run.run.content}/{name}-{digest_of((self._row_hashes[system], key))}"
 
     def has(self, place: str) -> bool:
         """Whether there is a file at a place, damaged or not."""
@@ -188,17 +188,17 @@ class KeptFiles:
 
 
 def _hashed(content: bytes | pa.Buffer) -> str:
-    """Return the suffix of the name of a kept file with this content."""
+    """Return the suffix of the name of a cache file with this content."""
     return f"-{digest(content).hex()}{_ENDING}"
 
 
-def kept_files(storage: Storage) -> list[str]:
-    """The names of all finished files that an archive keeps, including those of other releases."""
-    return [name for name in storage.modified(KEPT) if name == SOURCES or name.endswith(_ENDING)]
+def cache_files(storage: Storage) -> list[str]:
+    """The names of all finished cache files of an archive, including those of other releases."""
+    return [name for name in storage.modified(CACHE) if name == SOURCES or name.endswith(_ENDING)]
 
 
-def kept_fault(name: str, content: bytes | pa.Buffer) -> str | None:
-    """Return the fault of a kept file whose content is not what was written; None if there is none."""
+def cache_fault(name: str, content: bytes | pa.Buffer) -> str | None:
+    """Return the fault of a cache file whose content is not what was written; None if there is none."""
     try:
         if (_records(bytes(content)) is not None) if name == SOURCES else name.endswith(_hashed(content)):
             return None
@@ -211,15 +211,15 @@ def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def can_keep(archive: object) -> bool:
-    """Whether an archive can keep results. It cannot in memory, nor if read unverified, as damage would be kept."""
+def can_cache(archive: object) -> bool:
+    """Whether an archive can cache results. It cannot in memory, nor if read unverified, as damage would be cached."""
     return isinstance(archive, StoredArchive) and archive.verification == "on"
 
 
-def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
-    """Return whether a file is kept by this release, for a run with one of these content hashes or for all runs."""
+def cached_for(contents: Iterable[str]) -> Callable[[str], bool]:
+    """Return a test whether this release uses a cache file, for a run with one of these content hashes or for all."""
     runs = list(contents)
-    folders = {f"{KEPT}/{source_digest(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
+    folders = {f"{CACHE}/{source_digest(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
     return lambda name: name == SOURCES or (name.endswith(_ENDING) and _folder(name) in folders)
 
 
@@ -273,11 +273,11 @@ ByStatistic = Mapping[type[Statistic], Any]
 _OURS = f"{PACKAGE.name}.statistics."
 
 
-class KeptStatistics:
-    """The statistics that an archive keeps for one reference."""
+class CachedStatistics:
+    """The statistics in the cache of an archive for one reference."""
 
     def __init__(self, archive: StoredArchive, reference: Reference) -> None:
-        self.files = KeptFiles(archive.storage, source_digest(OF_STATISTICS))
+        self.files = CacheFiles(archive.storage, source_digest(OF_STATISTICS))
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         values = {each.name: getattr(reference, each.name) for each in fields(reference)}
         self._rules = {name: digest_of(values.pop(name)) for name in RULES}
@@ -285,12 +285,12 @@ class KeptStatistics:
 
     def anew(self) -> Self:
         """Return a copy with counts of its own."""
-        kept = copy(self)
-        kept.files = self.files.anew()
-        return kept
+        statistics = copy(self)
+        statistics.files = self.files.anew()
+        return statistics
 
     def read(self, prepared: Mapping[str, ByStatistic]) -> dict[str, dict[type[Statistic], object]]:
-        """The kept ones among the statistics that are prepared for some systems."""
+        """The cached ones among the statistics that are prepared for some systems."""
         wanted = {place: (system, kind) for system, kind, place in self._places(prepared)}
         found: dict[str, dict[type[Statistic], object]] = {system: {} for system in prepared}
         for place, row in self.files.read(wanted).items():
@@ -302,12 +302,12 @@ class KeptStatistics:
         return found
 
     def write(self, prepared: Mapping[str, ByStatistic], found: Mapping[str, ByStatistic]) -> None:
-        """Keep the statistics `found`, which were prepared as `prepared`."""
+        """Cache the statistics `found`, which were prepared as `prepared`."""
         places = ((system, kind, place) for system, kind, place in self._places(prepared) if kind in found[system])
         self.files.write({place: to_arrow(found[system][kind]) for system, kind, place in places})
 
     def _places(self, prepared: Mapping[str, ByStatistic]) -> Iterator[tuple[str, type[Statistic], str]]:
-        """Yield the system, type and place of every statistic that may be kept."""
+        """Yield the system, type and place of every statistic that may be cached."""
         for system, of in prepared.items():
             for kind, given in of.items():
                 if kind.__module__.startswith(_OURS):
@@ -315,9 +315,9 @@ class KeptStatistics:
                     yield system, kind, self.files.place(self._runs[system], kind.__name__, (self._shape, rules, given))
 
 
-def kept_statistics(archive: object, reference: Reference) -> KeptStatistics | None:
-    """Return the kept statistics of an archive for a reference; None where none can be kept."""
-    return KeptStatistics(archive, reference) if isinstance(archive, StoredArchive) and can_keep(archive) else None
+def cached_statistics_of(archive: object, reference: Reference) -> CachedStatistics | None:
+    """Return the cached statistics of an archive for a reference; None where none can be cached."""
+    return CachedStatistics(archive, reference) if isinstance(archive, StoredArchive) and can_cache(archive) else None
 
 
 @dataclass(eq=False)
@@ -387,16 +387,16 @@ class KnownSources:
         return {role: content for role, content in inputs.items() if role != self._grows}
 
     def remember(self, read: Mapping[tuple[str, str | None], dict[str, str]], inputs: dict[str, str]) -> None:
-        """Keep the contents of the systems of each file, under its given name, and the inputs of the reference.
+        """Remember the contents of the systems of each file, under its given name, and the inputs of the reference.
 
-        Nothing is kept if the archive cannot be written.
+        Nothing is remembered if the archive cannot be written.
         """
         found: dict[str, dict[str, object]] = {
             self._name(*file): {"systems": systems} for file, systems in read.items()
         }
         if self._reference is not None:
             found[self._reference] = {"inputs": self._lasting(inputs)}
-        self._keep(found)
+        self._write(found)
 
     def refused(self, run: RunSource) -> tuple[str, ...]:
         """The remembered problems of a file, if the file, the reference and the settings have not changed."""
@@ -405,15 +405,15 @@ class KnownSources:
         return tuple(there["refused"]) if there.get("checked_by") == self._checked_by else ()
 
     def remember_refused(self, problems: Mapping[RunSource, Sequence[str]]) -> None:
-        """Keep the problems of files that were refused. Nothing is kept if the archive cannot be written."""
-        self._keep(
+        """Remember the problems of files that were refused, unless the archive cannot be written."""
+        self._write(
             {
                 self._name(run.file, run.system): {"refused": [*own], "checked_by": self._checked_by}
                 for run, own in problems.items()
             }
         )
 
-    def _keep(self, found: Mapping[str, Mapping[str, object]]) -> None:
+    def _write(self, found: Mapping[str, Mapping[str, object]]) -> None:
         news = {
             name: record
             for name, said in found.items()
