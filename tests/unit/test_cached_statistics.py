@@ -142,7 +142,7 @@ def sample(folder: Path, *systems: tuple[str, int]) -> Path:
     return folder
 
 
-def files_kept(archive: Path) -> list[Path]:
+def cached_files(archive: Path) -> list[Path]:
     return sorted((archive / CACHE).rglob("*.arrow"))
 
 
@@ -222,7 +222,7 @@ DAMAGES = ["flipped", "cut off", "empty", "folder", "other"]
 
 def damage_all(archive: Path, damage: str) -> int:
     """Damage every cache file, a folder in place of the first one only; returns how many were damaged."""
-    files = files_kept(archive)
+    files = cached_files(archive)
     contents = {file: file.read_bytes() for file in files}
     for number, file in enumerate(files):
         whole = contents[file]
@@ -245,20 +245,20 @@ def damage_all(archive: Path, damage: str) -> int:
 def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damage: str) -> None:
     archive = sample(tmp_path, ("a", 1), ("b", 2))
     right = results(sws.score(archive))
-    contents = {file: file.read_bytes() for file in files_kept(archive)}
+    contents = {file: file.read_bytes() for file in cached_files(archive)}
     n_damaged = damage_all(archive, damage)
     found = sws.score(archive)
     assert results(found)[:2] == right[:2]
     assert taken(found)["counted"] == n_damaged
     if damage != "folder":
-        assert {file: file.read_bytes() for file in files_kept(archive)} == contents
+        assert {file: file.read_bytes() for file in cached_files(archive)} == contents
 
 
 def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
     """Its hash is right, so somebody else wrote it."""
     archive = sample(tmp_path, ("a", 1))
     right = results(sws.score(archive))
-    files = files_kept(archive)
+    files = cached_files(archive)
     for file in files:
         file.with_name(f"{file.name.rpartition('-')[0]}-{digest(b'no statistic').hex()}.arrow").write_bytes(
             b"no statistic"
@@ -325,7 +325,7 @@ def test_nothing_is_kept_of_runs_that_are_not_verified_nor_of_files(tmp_path: Pa
     archive = sample(tmp_path / "archive", ("a", 1))
     assert sws.score(sws.open(archive, verify=False)).manifest["run"]["statistics"] is None
     assert sws.score(archive, cache=False).manifest["run"]["statistics"] is None
-    assert files_kept(archive) == []
+    assert cached_files(archive) == []
 
 
 def test_an_archive_that_cannot_be_written_is_scored_with_a_note(
@@ -343,7 +343,7 @@ def test_an_archive_that_cannot_be_written_is_scored_with_a_note(
     assert [note for note in found.notes if "No space left" in note]
 
 
-def test_statistics_of_others_are_not_kept(tmp_path: Path) -> None:
+def test_statistics_of_others_are_not_cached(tmp_path: Path) -> None:
     class Own(Counts):
         """A statistic whose version nobody knows."""
 
@@ -358,13 +358,13 @@ def test_statistics_of_others_are_not_kept(tmp_path: Path) -> None:
     archive = sample(tmp_path, ("a", 1))
     for _ in range(2):
         assert taken(sws.score(archive, Family()))["counted"] == 1
-    assert files_kept(archive) == []
+    assert cached_files(archive) == []
 
 
 def test_vacuum_removes_what_is_kept_of_runs_that_no_version_holds(tmp_path: Path) -> None:
     archive = sample(tmp_path, ("a", 1), ("b", 2))
     sws.score(archive)
-    needed = files_kept(archive)
+    needed = cached_files(archive)
     assert sws.vacuum(archive, older_than_s=0) == []
     for folder in (
         "kept/0123456789abcdef/0011",
@@ -376,7 +376,7 @@ def test_vacuum_removes_what_is_kept_of_runs_that_no_version_holds(tmp_path: Pat
     assert len(sws.vacuum(archive, dry_run=True, older_than_s=0)) == 3
     assert sws.vacuum(archive) == []
     assert len(sws.vacuum(archive, older_than_s=0)) == 3
-    assert files_kept(archive) == needed
+    assert cached_files(archive) == needed
 
 
 def test_in_memory_store(tmp_path: Path) -> None:
