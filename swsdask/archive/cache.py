@@ -5,7 +5,7 @@
 
 VERSION is a digest of the source code that determines what is computed, and of the versions of the software that it
 uses (`source_digest`). CONTENT is the content hash of the run, KEY the hash of everything else that the file depends on
-(`digest_of`), and HASH the hash of its bytes, an Arrow file of one row. So equal content has equal names, writers
+(`hash_values`), and HASH the hash of its bytes, an Arrow file of one row. So equal content has equal names, writers
 cannot conflict, and the name of a damaged or truncated file does not match: it is computed and written again.
 
 Merged statistics and the results of systems (`scoring.result_tables`) are cached.
@@ -32,7 +32,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -47,13 +47,14 @@ from swsdask.archive.encode import counts
 from swsdask.archive.reference_tables import COLLECTION, JudgedFiles, ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
-from swsdask.archive.stored_tables import StoredRun, digest
-from swsdask.archive.versions import CACHE, EvaluationManifest, latest, own_hash
+from swsdask.archive.stored_tables import StoredRun
+from swsdask.archive.versions import CACHE, EvaluationManifest, latest
 from swsdask.formats.find import ReferenceFiles, resource_places
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.parquet import parts_of
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError, SwsdaskError
+from swsdask.model.hashes import hash_bytes, hash_json, hash_repr, hash_values
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference
@@ -147,8 +148,8 @@ class CacheFiles:
         """The name, without the hash, of a file that depends on the rows of a run and on a key."""
         system = run.run.system
         if system not in self._row_hashes:
-            self._row_hashes[system] = digest_of((run.run.scores, tuple(each.file.hash for each in run.fragments)))
-        return f"{CACHE}/{self.version}/{run.run.content}/{name}-{digest_of((self._row_hashes[system], key))}"
+            self._row_hashes[system] = hash_values((run.run.scores, tuple(each.file.hash for each in run.fragments)))
+        return f"{CACHE}/{self.version}/{run.run.content}/{name}-{hash_values((self._row_hashes[system], key))}"
 
     def has(self, place: str) -> bool:
         """Whether there is a file at a place, damaged or not."""
@@ -189,7 +190,7 @@ class CacheFiles:
 
 def _hashed(content: bytes | pa.Buffer) -> str:
     """Return the suffix of the name of a cache file with this content."""
-    return f"-{digest(content).hex()}{_ENDING}"
+    return f"-{hash_bytes(content).hex()}{_ENDING}"
 
 
 def cache_files(storage: Storage) -> list[str]:
@@ -236,30 +237,6 @@ def source_digest(packages: tuple[str, ...]) -> str:
     return state.hexdigest()
 
 
-def digest_of(value: object) -> str:
-    """The hash of arrays, texts, numbers and collections of them: equal for equal values and types."""
-    state = xxhash.xxh3_128()
-    _update(state, value)
-    return state.hexdigest()
-
-
-def _update(state: xxhash.xxh3_128, value: object) -> None:
-    if isinstance(value, np.ndarray):
-        state.update(f"{value.dtype.str}{value.shape};".encode() + np.ascontiguousarray(value).tobytes())
-    elif is_dataclass(value):
-        _update(state, {each.name: getattr(value, each.name) for each in fields(value)})
-    elif isinstance(value, Mapping):
-        _update(state, tuple(value.items()))
-    elif isinstance(value, list | tuple):
-        state.update(f"{len(value)}(".encode())
-        for each in value:
-            _update(state, each)
-    elif value is None or isinstance(value, str | int | float | np.generic):
-        state.update(f"{type(value).__name__} {value!r};".encode())
-    else:
-        raise TypeError(f"no hash of a {type(value).__name__}")
-
-
 def _file(row: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, row.schema, options=_COMPRESSED) as file:
@@ -280,8 +257,8 @@ class CachedStatistics:
         self.files = CacheFiles(archive.storage, source_digest(OF_STATISTICS))
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         values = {each.name: getattr(reference, each.name) for each in fields(reference)}
-        self._rules = {name: digest_of(values.pop(name)) for name in RULES}
-        self._shape = digest_of(values)
+        self._rules = {name: hash_values(values.pop(name)) for name in RULES}
+        self._shape = hash_values(values)
 
     def anew(self) -> Self:
         """Return a copy with counts of its own."""
@@ -423,13 +400,13 @@ class KnownSources:
             others = {name: record for name, record in _read(self.storage).items() if name not in news}
             records = dict([*others.items(), *news.items()][-MOST:])
             with suppress(ArchiveError):
-                content = json.dumps({"sources": records, _HASH: own_hash(records)})
+                content = json.dumps({"sources": records, _HASH: hash_json(records)})
                 self.storage.replace(SOURCES, content.encode())
 
     @cached_property
     def _checked_by(self) -> str:
         """The hash of the reference and the settings that files are checked against."""
-        return digest_of((self.inputs, self.settings.model_dump()))
+        return hash_values((self.inputs, self.settings.model_dump()))
 
     def _record(self, name: str) -> dict[str, Any]:
         """Return the record of a file, if its stamp is the same."""
@@ -441,14 +418,14 @@ class KnownSources:
 
         The URL itself is not stored, because it may contain secrets.
         """
-        return xxhash.xxh3_128_hexdigest(repr((self._read_as, _absolute(file), named)).encode())
+        return hash_repr((self._read_as, _absolute(file), named))
 
     @cached_property
     def _read_as(self) -> str:
         """The hash of everything else that determines what is stored of a file."""
         settings = self.settings
         shaped = (settings.compat, counts(settings), settings.unknown_queries, settings.unknown_documents)
-        return digest_of((source_digest(OF_READING), shaped, repr(self.encoding)))
+        return hash_values((source_digest(OF_READING), shaped, repr(self.encoding)))
 
 
 def known_sources(
@@ -476,7 +453,7 @@ def _records(content: bytes) -> dict[str, dict[str, object]] | None:
     """Return the records of a file `SOURCES`; None if its hash differs. Raises errors that are `_UNREADABLE`."""
     said = json.loads(content)
     records: dict[str, dict[str, object]] = said["sources"]
-    return records if own_hash(records) == said[_HASH] else None
+    return records if hash_json(records) == said[_HASH] else None
 
 
 def _stamps(places: Iterable[str]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from swsdask.archive.change import ADD_ONLY, ArchiveKind, Change, ChangePolicy, leased
-from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import (
     StoredFile,
@@ -33,6 +32,7 @@ from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read
 from swsdask.formats.files import noted
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import ArchiveError, Problems, without_secrets
+from swsdask.model.hashes import hash_tables
 from swsdask.model.layers import Layers
 from swsdask.model.units import id_fault
 
@@ -340,4 +340,4 @@ def content_of(*tables: pa.Table) -> str:
                 plain.append(pa.table({name: whole.dictionary}))
                 table = table.set_column(table.column_names.index(name), name, whole.indices)
         plain.append(table.drop_columns(["line"]))
-    return table_hash(*plain)
+    return hash_tables(*plain)

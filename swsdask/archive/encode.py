@@ -34,6 +34,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_elsewhere
 from swsdask.kernels.rows import sum_of_hashes
 from swsdask.model.errors import SHOWN, InputError, Problem, Problems, counted, without_secrets
+from swsdask.model.hashes import hash_repr
 from swsdask.model.resources import Resources
 from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
@@ -84,7 +85,7 @@ class RowSum:
         """The hash of the rows, the declared score range and the resources of the system, in 32 hexadecimal digits."""
         optional = (*(() if resources is None else (resources.to_json(),)), *(("positions",) if self.positions else ()))
         said = (CONTENT_VERSION, self.rows, self.lanes, declared, *optional)
-        return xxhash.xxh3_128_hexdigest(repr(said).encode())
+        return hash_repr(said)
 
 
 def canonical_scores(score: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -31,7 +31,6 @@ from swsdask.archive.reference_tables import (
     collection,
     document_ids,
     other_documents,
-    table_hash,
 )
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
@@ -41,6 +40,7 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_un
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
+from swsdask.model.hashes import hash_tables
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
@@ -116,7 +116,7 @@ def _add_documents(
     if others:
         added = [collection(sorted({*known, *others}))] if new else [documents, collection(sorted(others))]
         larger = pa.concat_tables(added).combine_chunks()
-        change.grow(Growth("documents", larger, table_hash(larger)))
+        change.grow(Growth("documents", larger, hash_tables(larger)))
 
 
 def _documents(change: Change[EvaluationManifest, StoredRun]) -> pa.Table:

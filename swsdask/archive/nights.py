@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import digest
 from swsdask.model.errors import ArchiveError, StoreError
+from swsdask.model.hashes import hash_bytes
 from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
 from swsdask.model.tables import Row, read_parquet
@@ -101,7 +101,7 @@ def night_hash(table: pa.Table, record: bytes) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:
         stream.write_table(table.combine_chunks().cast(schema))
-    return digest(sink.getvalue().to_pybytes() + record).hex().encode()
+    return hash_bytes(sink.getvalue().to_pybytes() + record).hex().encode()
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,12 @@ from typing import Annotated, Any, Literal, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import xxhash
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from swsdask.archive.protocols import Run
 from swsdask.archive.storage import Storage
 from swsdask.model.errors import ArchiveError, ResourceError
+from swsdask.model.hashes import HASH_BYTES, hash_bytes
 from swsdask.model.limits import shortage
 from swsdask.model.resources import Resources
 from swsdask.model.tables import read_parquet
@@ -37,11 +37,6 @@ _EXPIRED = "If `swsdask expire` removed its version meanwhile, open the archive 
 
 Verification = Literal["on", "off", "no hashes"]
 """Whether files of an archive are verified by hashes; "no hashes" if an earlier release wrote one of them."""
-
-
-def digest(content: pa.Buffer | bytes) -> bytes:
-    """The hash of some bytes: 16 bytes, xxh3-128."""
-    return xxhash.xxh3_128_digest(content)
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class StoredFile:
     @classmethod
     def of(cls, file: str, content: pa.Buffer | bytes) -> Self:
         """Describe a file by the bytes that are written into it."""
-        return cls(file, len(content), digest(content).hex())
+        return cls(file, len(content), hash_bytes(content).hex())
 
     @property
     def unverified(self) -> Self:
@@ -76,7 +71,7 @@ class StoredFile:
         """Describe how bytes differ from those that were written; None if they do not, or if this is unknown."""
         if self.size is not None and len(content) != self.size:
             return f"one of {len(content):,} bytes instead of {self.size:,}"
-        if self.hash is not None and digest(content).hex() != self.hash:
+        if self.hash is not None and hash_bytes(content).hex() != self.hash:
             return "one whose content is not what was written (its hash differs)"
         return None
 
@@ -222,9 +217,6 @@ def verification(files: Iterable[StoredFile], verify: bool) -> Verification:
     if not verify:
         return "off"
     return "no hashes" if any(each.hash is None for each in files) else "on"
-
-
-HASH_BYTES = 16
 
 
 def _schema(*fragment: tuple[str, pa.DataType]) -> pa.Schema:

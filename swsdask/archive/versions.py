@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -35,8 +35,9 @@ import xxhash
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import REMEDY, StoredFile, digest
+from swsdask.archive.stored_tables import REMEDY, StoredFile
 from swsdask.model.errors import ArchiveError, check_choice, check_whole, listed
+from swsdask.model.hashes import hash_json
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 from swsdask.places.reading import ARCHIVED
@@ -176,7 +177,7 @@ class Manifest:
             "format_version": FORMAT_VERSION,
             "hash_version": HASH_VERSION,
         }
-        return (json.dumps({**said, _OWN_HASH: own_hash(said)}, indent=2, sort_keys=True) + "\n").encode()
+        return (json.dumps({**said, _OWN_HASH: hash_json(said)}, indent=2, sort_keys=True) + "\n").encode()
 
     @classmethod
     def from_json(cls, content: bytes, where: str) -> Self:
@@ -247,11 +248,6 @@ class DiscoveryManifest(Manifest):
     read_from: dict[str, str]
 
 
-def own_hash(said: Mapping[str, object]) -> str:
-    """The hash of the content of a manifest, which does not depend on its layout."""
-    return digest(json.dumps(said, sort_keys=True).encode()).hex()
-
-
 def checked_json(content: bytes, where: str) -> dict[str, object]:
     """Parse the file of a manifest and convert its tables to the current format. Its own hash is verified and dropped.
 
@@ -268,7 +264,7 @@ def checked_json(content: bytes, where: str) -> dict[str, object]:
             f"{version} with {said.get('hash_version')}. Read it with the release that wrote it."
         )
     own = said.pop(_OWN_HASH, None)
-    if version != WITHOUT_HASHES and own != own_hash({**said, "format_version": version}):
+    if version != WITHOUT_HASHES and own != hash_json({**said, "format_version": version}):
         raise _damaged(where, "one whose content is not what was written (its hash differs)")
     del said["hash_version"]
     if version == WITHOUT_HASHES and isinstance(said.get("tables"), dict):

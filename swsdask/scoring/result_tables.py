@@ -19,13 +19,14 @@ from typing import Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.cache import OF_RESULTS, CacheFiles, can_cache, digest_of, source_digest
+from swsdask.archive.cache import OF_RESULTS, CacheFiles, can_cache, source_digest
 from swsdask.archive.protocols import Run
 from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES, curves, system_notes
 from swsdask.measures.measure import Curve, Measure, Scored, Values
 from swsdask.measures.names import family_name
 from swsdask.model.errors import SettingsError
+from swsdask.model.hashes import hash_values
 from swsdask.model.name_columns import coded, constant
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
@@ -250,7 +251,7 @@ class CachedResults:
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         names = tuple(type(family).__name__ for family in families)
         requested = None if measures is None else tuple(sorted(set(measures)))
-        self._choice = digest_of((archive.inputs, reference, settings.model_dump(), names, requested))
+        self._choice = hash_values((archive.inputs, reference, settings.model_dump(), names, requested))
 
     def anew(self) -> Self:
         """Return a copy with its own counts."""

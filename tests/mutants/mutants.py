@@ -164,7 +164,7 @@ MUTANTS = (
     Mutant(
         "bytes with another hash are trusted",
         "swsdask/archive/stored_tables.py",
-        "digest(content).hex() != self.hash",
+        "hash_bytes(content).hex() != self.hash",
         "False",
         ("tests/unit/test_archive_integrity.py",),
     ),

@@ -12,9 +12,9 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import digest
 from swsdask.archive.versions import CACHE
 from swsdask.model.errors import ArchiveError
+from swsdask.model.hashes import hash_bytes
 from swsdask.scoring import result_tables, score
 from swsdask.scoring.result_tables import MOST
 from swsdask.statistics.counts import Counts
@@ -168,7 +168,7 @@ def test_a_row_that_is_no_result_is_computed_again(archive: Path, row: dict[str,
         stream.write_batch(batch)
     content = sink.getvalue()
     for file in cached_files(archive):
-        file.with_name(f"{file.name.rpartition('-')[0]}-{digest(content).hex()}.arrow").write_bytes(content)
+        file.with_name(f"{file.name.rpartition('-')[0]}-{hash_bytes(content).hex()}.arrow").write_bytes(content)
         file.unlink()
     found = sws.score(archive)
     assert results(found) == right

@@ -16,13 +16,13 @@ from swsdask.archive.cache import OF_READING, OF_RESULTS, OF_STATISTICS, source_
 from swsdask.archive.change import ChangePolicy
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import digest
 from swsdask.archive.versions import CACHE, Layout
 from swsdask.measures import MEASURES
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.resampling import FAMILIES
 from swsdask.model.errors import ArchiveError
+from swsdask.model.hashes import hash_bytes
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference, Trials
@@ -260,7 +260,7 @@ def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
     right = results(sws.score(archive))
     files = cached_files(archive)
     for file in files:
-        file.with_name(f"{file.name.rpartition('-')[0]}-{digest(b'no statistic').hex()}.arrow").write_bytes(
+        file.with_name(f"{file.name.rpartition('-')[0]}-{hash_bytes(b'no statistic').hex()}.arrow").write_bytes(
             b"no statistic"
         )
         file.unlink()
