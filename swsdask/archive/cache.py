@@ -43,7 +43,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import xxhash
 
-from swsdask.archive.encode import counts
+from swsdask.archive.encode import depends_on_file_order
 from swsdask.archive.reference_tables import COLLECTION, JudgedFiles, ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
@@ -424,7 +424,12 @@ class KnownSources:
     def _read_as(self) -> str:
         """The hash of everything else that determines what is stored of a file."""
         settings = self.settings
-        shaped = (settings.compat, counts(settings), settings.unknown_queries, settings.unknown_documents)
+        shaped = (
+            settings.compat,
+            depends_on_file_order(settings),
+            settings.unknown_queries,
+            settings.unknown_documents,
+        )
         return hash_values((source_digest(OF_READING), shaped, repr(self.encoding)))
 
 

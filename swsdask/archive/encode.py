@@ -176,15 +176,15 @@ class FileOrder:
         )
 
 
-def counts(settings: EvaluationSettings) -> bool:
-    """Whether the order of the files of a run counts."""
+def depends_on_file_order(settings: EvaluationSettings) -> bool:
+    """Whether numbers depend on the order of the rows in the files of a run."""
     ranking = settings.average_precision
     return settings.compat == "mediaeval" or ranking.ties == "input" or ranking.duplicates == "first"
 
 
 def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationSettings) -> FileOrder | None:
     """The file order of some sources if it counts, otherwise None."""
-    return FileOrder(sources, codes, settings.compat == "mediaeval") if counts(settings) else None
+    return FileOrder(sources, codes, settings.compat == "mediaeval") if depends_on_file_order(settings) else None
 
 
 _UNKNOWN_QUERY = -1
