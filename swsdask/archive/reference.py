@@ -177,7 +177,7 @@ def _reference(
     by: Sequence[Sequence[str]],
     oov_counts: Mapping[str, str],
     *,
-    apart: bool = False,
+    apart: bool,
 ) -> Reference:
     codes, found, segments = spoken.codes, spoken.found, spoken.segments
     wanted = parts(_evaluated(archive, spoken, settings, oov_counts), by)

@@ -111,9 +111,7 @@ def collection(documents: Iterable[str]) -> pa.Table:
     return _table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents))
 
 
-def with_documents_of(
-    tables: ReferenceTables, runs: Sequence[RunSource], executor: Executor | None = None
-) -> ReferenceTables:
+def with_documents_of(tables: ReferenceTables, runs: Sequence[RunSource], executor: Executor) -> ReferenceTables:
     """Judged tables whose collection also has the documents of runs, judged or not."""
     known = document_ids(tables.documents)
     others = other_documents(runs, known, executor)

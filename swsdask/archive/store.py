@@ -214,7 +214,7 @@ def open_archive(url: str, version: int | None = None, *, verify: bool = True) -
     return StoredArchive(storage, opened(storage, version, EvaluationManifest), verify)
 
 
-def find_archive(url: str, version: int | None = None, *, verify: bool = True) -> StoredArchive | None:
+def find_archive(url: str, version: int | None, *, verify: bool) -> StoredArchive | None:
     """Open the archive at a URL, as `open_archive`; None if there is no archive."""
     storage = Storage(url)
     there = _versions_at(storage)

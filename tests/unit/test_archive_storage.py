@@ -448,7 +448,7 @@ def test_a_server_that_sends_whole_files_whatever_is_requested() -> None:
         def cat_file(self, *_: object, **__: object) -> bytes:
             return bytes(range(100))
 
-    file = Remote(Whole(), "x", 100)  # type: ignore[arg-type]
+    file = Remote(Whole(), "x", 100, "x")  # type: ignore[arg-type]
     assert file.read(90, 5).to_pybytes() == bytes(range(90, 95))
     file.fetch([(10, 4), (80, 2)])
     assert file.read(80, 2).to_pybytes() == bytes((80, 81))

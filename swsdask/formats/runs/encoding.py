@@ -80,7 +80,7 @@ class Encoding:
 PLAIN = Encoding()
 
 
-def read_encoding(frame_shift: float | None, negate_scores: bool, segments: Location | None = None) -> Encoding:
+def read_encoding(frame_shift: float | None, negate_scores: bool, segments: Location | None) -> Encoding:
     """The encoding that arguments of public functions describe. Raises `InputError` for a faulty file of segments."""
     return Encoding(frame_shift, negate_scores, None if segments is None else _read_segments(readable(segments)))
 
