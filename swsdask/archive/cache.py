@@ -160,7 +160,7 @@ class CacheFiles:
         wanted = {name: place for place in places if (name := self._list.beside(place).get(place)) is not None}
         found = {}
         for name, content in self.storage.read_all(wanted).items():
-            if name.endswith(_hashed(content)):
+            if name.endswith(_suffix_of(content)):
                 with suppress(pa.ArrowException, ValueError):  # no file of ours, though its hash is right
                     found[wanted[name]] = pa.ipc.open_file(content, options=_IN_THIS_THREAD).get_batch(0)
         return found
@@ -168,7 +168,7 @@ class CacheFiles:
     def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:
         """Write rows to their places. An archive that cannot be written stays unchanged: see `CacheCounts.fault`."""
         contents = {place: _file(row) for place, row in rows.items()}
-        names = {place: f"{place}{_hashed(content)}" for place, content in contents.items()}
+        names = {place: f"{place}{_suffix_of(content)}" for place, content in contents.items()}
         if self.tally.fault is None:
             try:
                 self.storage.write_all({names[place]: content for place, content in contents.items()})
@@ -188,7 +188,7 @@ class CacheFiles:
         return sorted(others, key=lambda other: (self._list.times.get(there[other], 0.0), there[other]))[:surplus]
 
 
-def _hashed(content: bytes | pa.Buffer) -> str:
+def _suffix_of(content: bytes | pa.Buffer) -> str:
     """Return the suffix of the name of a cache file with this content."""
     return f"-{hash_bytes(content).hex()}{_ENDING}"
 
@@ -201,7 +201,7 @@ def cache_files(storage: Storage) -> list[str]:
 def cache_fault(name: str, content: bytes | pa.Buffer) -> str | None:
     """Return the fault of a cache file whose content is not what was written; None if there is none."""
     try:
-        if (_records(bytes(content)) is not None) if name == SOURCES else name.endswith(_hashed(content)):
+        if (_records(bytes(content)) is not None) if name == SOURCES else name.endswith(_suffix_of(content)):
             return None
     except _UNREADABLE:
         pass
@@ -343,7 +343,7 @@ class KnownSources:
         files = {name: run.file for run in runs if (name := self._name(run.file, run.system)) not in self._stamps}
         places = {name: [*(parts_of(file) or [file]), *resource_places(file)] for name, file in files.items()}
         stamps = _stamps(place for each in places.values() for place in each)
-        self._stamps |= {name: _joined(each, stamps) for name, each in places.items()}
+        self._stamps |= {name: _join_stamps(each, stamps) for name, each in places.items()}
 
     def among(self, files: Iterable[str]) -> list[str]:
         """Select the known files, which need not be read."""
@@ -356,7 +356,7 @@ class KnownSources:
             return False
         self._grows = COLLECTION if isinstance(files, JudgedFiles) else None
         self._reference = self._name(places[0], *map(_absolute, places[1:]))
-        self._stamps[self._reference] = _joined(places, _stamps(places))
+        self._stamps[self._reference] = _join_stamps(places, _stamps(places))
         return bool(self.inputs) and self._record(self._reference).get("inputs") == self._lasting(self.inputs)
 
     def _lasting(self, inputs: Mapping[str, str]) -> dict[str, str]:
@@ -397,7 +397,7 @@ class KnownSources:
             if name in self._stamps and (record := {"stamp": self._stamps[name], **said}) != self.records.get(name)
         }
         if news:
-            others = {name: record for name, record in _read(self.storage).items() if name not in news}
+            others = {name: record for name, record in _read_records(self.storage).items() if name not in news}
             records = dict([*others.items(), *news.items()][-MOST:])
             with suppress(ArchiveError):
                 content = json.dumps({"sources": records, _HASH: hash_json(records)})
@@ -442,13 +442,13 @@ def known_sources(
         return KnownSources(storage, settings, encoding)
     runs = EVALUATION.entries(storage, manifest)
     contents = {system: EVALUATION.content(run) for system, run in runs.items()}
-    return KnownSources(storage, settings, encoding, contents, manifest.inputs, _read(storage))
+    return KnownSources(storage, settings, encoding, contents, manifest.inputs, _read_records(storage))
 
 
 _UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)
 
 
-def _read(storage: Storage) -> dict[str, dict[str, object]]:
+def _read_records(storage: Storage) -> dict[str, dict[str, object]]:
     with suppress(OSError, SwsdaskError, *_UNREADABLE):
         return _records(storage.read(SOURCES)) or {}
     return {}
@@ -469,7 +469,7 @@ def _stamps(places: Iterable[str]) -> dict[str, str]:
         return {}
 
 
-def _joined(places: Sequence[str], stamps: Mapping[str, str]) -> str:
+def _join_stamps(places: Sequence[str], stamps: Mapping[str, str]) -> str:
     """The stamps of a file and of others, which may be absent."""
     return "; ".join(stamps.get(place, _ABSENT) for place in places)
 

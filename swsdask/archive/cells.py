@@ -385,15 +385,15 @@ class VerifiedFile:
         self._place = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:

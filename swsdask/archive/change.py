@@ -332,7 +332,7 @@ class Change(Generic[AnyManifest, Entry]):
                 waited += 1
                 self._wait_for_list(version, waited)
             tried = version
-            on = current or self._made()
+            on = current or self._write_base()
             if self.grows is not None and on.inputs.get(self.grows) != self.base.inputs.get(self.grows):
                 self._remove_grown()
                 raise OutgrownError(
@@ -351,7 +351,7 @@ class Change(Generic[AnyManifest, Entry]):
             }
             if current is not None and not changes and settings == on.settings:
                 return current
-            made = self.made(self._larger(on), parts, changes, version=version, settings=settings)
+            made = self.commit_part(self._write_growth(on), parts, changes, version=version, settings=settings)
             if made is not None:
                 return made
 
@@ -364,12 +364,12 @@ class Change(Generic[AnyManifest, Entry]):
             )
         time.sleep(_LIST_S)
 
-    def made(
+    def commit_part(
         self,
         on: AnyManifest,
         parts: Mapping[StoredFile, Mapping[str, Entry]],
         added: Mapping[str, Entry],
-        **said: object,
+        **fields: object,
     ) -> AnyManifest | None:
         """Write entries as a new part after the others, and commit. None if another writer committed that version."""
         older, written = dict(parts), []
@@ -380,7 +380,7 @@ class Change(Generic[AnyManifest, Entry]):
             written = [self.kind.write(self.storage, name, added.values())]
         first, *newer = (*older, *written)
         tables = {**on.tables, self.kind.table: first}
-        manifest = replace(on, tables=tables, newer=tuple(newer), **said)  # type: ignore[arg-type]
+        manifest = replace(on, tables=tables, newer=tuple(newer), **fields)  # type: ignore[arg-type]
         self.lease.check()
         self.lease.may_withdraw = False
         if commit(self.storage, manifest):
@@ -398,7 +398,7 @@ class Change(Generic[AnyManifest, Entry]):
         }
         return self._parts
 
-    def _made(self) -> AnyManifest:
+    def _write_base(self) -> AnyManifest:
         """The base. Its tables are written once."""
         if self.made_of and not self.base.tables:
             written = {
@@ -408,7 +408,7 @@ class Change(Generic[AnyManifest, Entry]):
             self.base = replace(self.base, tables=written)
         return self.base
 
-    def _larger(self, on: AnyManifest) -> AnyManifest:
+    def _write_growth(self, on: AnyManifest) -> AnyManifest:
         """A version with the table that has grown. The table is written once."""
         growth = self.growth
         if growth is None:

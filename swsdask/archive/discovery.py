@@ -26,7 +26,7 @@ from swsdask.archive.stored_tables import (
     verification,
     write_table,
 )
-from swsdask.archive.versions import DiscoveryManifest, kind_of, opened, table_name
+from swsdask.archive.versions import DiscoveryManifest, kind_of, open_version, table_name
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes
 from swsdask.formats.files import noted
@@ -214,7 +214,7 @@ def open_discovery(
         If there is no archive or no such version, if it is an archive of detections, or if its manifest is damaged.
     """
     storage = Storage(url)
-    return StoredDiscovery(storage, opened(storage, version, DiscoveryManifest), verify)
+    return StoredDiscovery(storage, open_version(storage, version, DiscoveryManifest), verify)
 
 
 def is_discovery(url: str) -> bool:
@@ -269,7 +269,7 @@ def ingest_discovery(
         shown.begin("class files", len(class_files))
         work = [*class_files.items()]
         writer = _Writer(storage, lease.writer, change.before, policy.replace, check)
-        found = run_tasks(executor, _written, work, writer, lambda each: f"system {each[0]}", done)
+        found = run_tasks(executor, _ingest_class_file, work, writer, lambda each: f"system {each[0]}", done)
         problems = Problems()
         for each in found:
             problems.extend(each.problems)
@@ -300,7 +300,7 @@ class _FromFile(NamedTuple):
     problems: Problems
 
 
-def _written(named: tuple[str, str], into: _Writer) -> _FromFile:
+def _ingest_class_file(named: tuple[str, str], into: _Writer) -> _FromFile:
     """Read the class file of a system, and write its tables if the archive lacks them and may have them."""
     system, url = named
     problems = Problems()

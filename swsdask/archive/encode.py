@@ -246,16 +246,16 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
-            header=_joined(self.header, other.header),
+            header=_join_headers(self.header, other.header),
             files=tuple(dict.fromkeys(self.files + other.files)),
             read=self.read + other.read,
             rows=self.rows + other.rows,
             outside=self.outside + other.outside,
             rounded=self.rounded + other.rounded,
             scores=_hull(self.scores, other.scores),
-            decisions=_added(self.decisions, other.decisions),
-            unknown_documents=_added(self.unknown_documents, other.unknown_documents),
-            unknown_queries=_added(self.unknown_queries, other.unknown_queries),
+            decisions=_add_sightings(self.decisions, other.decisions),
+            unknown_documents=_add_sightings(self.unknown_documents, other.unknown_documents),
+            unknown_queries=_add_sightings(self.unknown_queries, other.unknown_queries),
         )
 
     @property
@@ -405,7 +405,7 @@ def _decisions(piece: RunPiece) -> dict[bool, Sighting]:
     return found
 
 
-def _added(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_Key, Sighting]:
+def _add_sightings(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_Key, Sighting]:
     added = dict(earlier)
     for name, seen in later.items():
         first = earlier.get(name)
@@ -413,7 +413,7 @@ def _added(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_
     return added
 
 
-def _joined(earlier: RunHeader, later: RunHeader) -> RunHeader:
+def _join_headers(earlier: RunHeader, later: RunHeader) -> RunHeader:
     """Join the headers of two parts of a run: the hull of declared ranges; for other attributes the earlier wins."""
     ranges = [header.declared_scores for header in (earlier, later) if header.declared_scores is not None]
     return RunHeader(

@@ -20,7 +20,7 @@ import pyarrow as pa
 from swsdask.archive.cache import KnownSources
 from swsdask.archive.change import ADD_ONLY, Change, ChangePolicy, Growth, Lease, OutgrownError, leased
 from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
-from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenated, shares, spill
+from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenate, shares, spill
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_files import read_reference
@@ -161,7 +161,7 @@ def write_runs(
     layout = layout or Layout()
     executor = executor or SerialExecutor()
     shown = or_unseen(progress)
-    sources = divided(sources, executor.workers)
+    sources = divide(sources, executor.workers)
     storage.check_writable()
     with leased(storage) as lease:
         executor.check([lease.place, *_inputs(sources)])
@@ -188,13 +188,13 @@ def write_runs(
             shown.begin("reading runs", rows_about)
             read = run_tasks(
                 executor,
-                _read,
-                _numbered(sources),
+                _read_source,
+                _number_sources(sources),
                 reader,
                 lambda each: without_secrets(each.run.file),
                 lambda each: done(each.run.rows_about),
             )
-            runs = _checked(sources, read, settings, claims)
+            runs = _check_and_merge(sources, read, settings, claims)
             for source, part in zip(sources, read, strict=True):
                 if not source.in_memory:
                     of_file = contents.setdefault((source.file, source.system), {})
@@ -217,7 +217,7 @@ def write_runs(
     return StoredArchive(storage, manifest)
 
 
-def divided(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
+def divide(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
     """The sources, in order; for several workers, cut into parts that can be read at the same time.
 
     A source is cut if it is much larger than the share of one worker.
@@ -262,7 +262,7 @@ class Numbered(NamedTuple):
     whole: bool
 
 
-def _numbered(sources: Sequence[RunSource]) -> list[Numbered]:
+def _number_sources(sources: Sequence[RunSource]) -> list[Numbered]:
     files = Counter(source.file for source in sources)
     systems = Counter(source.system for source in sources)
     return [
@@ -332,21 +332,21 @@ class Reader:
         for system in [system for system in waiting if not runs[system].files]:
             run = runs[system]
             if run.tally.rows <= self.writer.layout.rows_per_fragment:
-                rows = concatenated(waiting.pop(system))
+                rows = concatenate(waiting.pop(system))
                 if self.there.get(system) != run.tally.content:
                     run.fragments = tuple(self.writer.write_whole(system, run.tally.content, rows))
 
     def _spill(self, waiting: dict[str, list[Detections]], runs: dict[str, Stored]) -> None:
         writer = self.writer
         for system, parts in waiting.items():
-            rows = concatenated(parts)
+            rows = concatenate(parts)
             if len(rows):
                 partition = writer.bucket_of_query[rows.query]
                 runs[system].files += (spill(writer.storage, writer.folder, rows, partition, self.buckets),)
         waiting.clear()
 
 
-def _read(source: Numbered, reader: Reader) -> Read:
+def _read_source(source: Numbered, reader: Reader) -> Read:
     return reader.read(source)
 
 
@@ -366,7 +366,7 @@ def _of_share(share: Share) -> str:
     return f"{counted(share.rows, 'rows')} of {share.system}"
 
 
-def _checked(
+def _check_and_merge(
     sources: Sequence[RunSource],
     read: Sequence[Read],
     settings: EvaluationSettings,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from swsdask.archive.cells import without_signed_zeros
 from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
-from swsdask.archive.fragments import concatenated, cut_rows, in_order, pair_starts
+from swsdask.archive.fragments import concatenate, cut_rows, in_order, pair_starts
 from swsdask.archive.occurrences import find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import ReferenceTables
@@ -45,7 +45,7 @@ class MemoryCell:
         return wanted if self.detections.position is None else without_signed_zeros(wanted)
 
     def confirm(self, columns: Sequence[str]) -> None:
-        """Nothing."""
+        """Do nothing: the rows were checked when they were read into memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ class RunsInMemory:
         Raises `InputError` for trials that occur twice under `compat = "mediaeval"`.
         """
         for system in sorted(self._rows):
-            ordered = in_order(concatenated(self._rows.pop(system)))
+            ordered = in_order(concatenate(self._rows.pop(system)))
             self._rows[system] = [ordered]
             if self._order is not None:
                 self._order.check_once(system, ordered)

@@ -371,7 +371,7 @@ def _store_errors(place: str) -> Iterator[None]:
         if (short := shortage(error, place)) is not None:
             raise short from error
         found = f"{type(error).__name__}: {str(error).removesuffix('.')}"
-        remedy = "Check the credentials and their permissions, and try again when the store is well."
+        remedy = "Check the credentials and their permissions, and try again later."
         raise StoreError(f"{without_secrets(place)}: cannot be read: {found}. {remedy}") from error
 
 

@@ -12,7 +12,7 @@ from swsdask.archive.discovery import DISCOVERY
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION
 from swsdask.archive.stored_tables import StoredFile
-from swsdask.archive.versions import Manifest, kind_of, manifest_name, opened, read_version, versions
+from swsdask.archive.versions import Manifest, kind_of, manifest_name, open_version, read_version, versions
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers, Override, overrides
 
@@ -95,7 +95,7 @@ def difference(url: str, one: int, other: int) -> VersionDifference:
     storage = Storage(url)
     kind = archive_kind(storage)
     known: KnownParts = {}
-    manifests = (opened(storage, number, kind.manifest) for number in (one, other))
+    manifests = (open_version(storage, number, kind.manifest) for number in (one, other))
     return _difference(*(_State.of(storage, kind, manifest, known) for manifest in manifests))
 
 

@@ -188,7 +188,7 @@ class Manifest:
         ArchiveError
             If the file is damaged, of another kind of archive, or in an unknown version of the format.
         """
-        said = checked_json(content, where)
+        said = parse_manifest(content, where)
         kind = said.pop("kind", DETECTIONS_KIND)
         if kind != cls.kind:
             other = next((each for each in (EvaluationManifest, DiscoveryManifest) if each.kind == kind), None)
@@ -248,7 +248,7 @@ class DiscoveryManifest(Manifest):
     read_from: dict[str, str]
 
 
-def checked_json(content: bytes, where: str) -> dict[str, object]:
+def parse_manifest(content: bytes, where: str) -> dict[str, object]:
     """Parse the file of a manifest and convert its tables to the current format. Its own hash is verified and dropped.
 
     Raises `ArchiveError` for a damaged manifest and for an unknown version of the format.
@@ -314,7 +314,7 @@ def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | Non
     return (None, 1) if highest == 0 else (read_version(storage, highest, kind), highest + 1)
 
 
-def opened(
+def open_version(
     storage: Storage, version: int | None, kind: type[AnyManifest], there: Sequence[int] | None = None
 ) -> AnyManifest:
     """The manifest of the current version, or of a given one. `there` are the versions, if they are already listed.
@@ -337,7 +337,7 @@ def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | No
     there = versions(storage) if version is None else [version]
     if not there:
         return None
-    said = checked_json(*_content(storage, there[-1])).get("kind")
+    said = parse_manifest(*_content(storage, there[-1])).get("kind")
     return DiscoveryManifest if said == DiscoveryManifest.kind else EvaluationManifest
 
 

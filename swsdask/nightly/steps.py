@@ -1,9 +1,9 @@
 """A night, step by step: look, ingest, score what is new, compare, commit, publish.
 
-Until the night is committed to the history, nothing of it counts, and every step can be repeated: ingested runs and
-computed counts are kept. The commit is one file. The history and the archive alone determine what is published, and
-`latest.json`, which names the night, is written last. So wherever a night was interrupted, the next one ends with the
-same bytes.
+A night has no effect until it is committed to the history, and every step can be repeated: ingested runs stay in the
+archive, and counted statistics in its cache. The commit is one file. The history and the archive alone determine what
+is published, and `latest.json`, which names the night, is written last. So wherever a night was interrupted, the next
+one ends with the same bytes.
 
 After a night, `notify` runs the command that the settings give.
 """
@@ -72,15 +72,15 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     past = read_history(Storage(job.archive))
     night = Night(job, past, or_unseen(None), ExitStack())
     evaluation = night.open_existing()
-    news, gone = _news(night, evaluation)
-    known = _known(night, evaluation)
+    news, gone = _look_for_news(night, evaluation)
+    known = _read_known(night, evaluation)
     lines = []
     if not _knows_reference(job, known):
         night.read_reference()
         lines = ["the reference will be ingested: it is new"]
         if known is not None:
             lines = ["the reference will be read: its files changed. With other content the night ends with an error"]
-    lines += [f"{each.system}: {each.shown} {_how(each, night)}" for each in _unread(night, news, known)]
+    lines += [f"{each.system}: {each.shown} {_how(each, night)}" for each in _select_unread(night, news, known)]
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if evaluation is not None:
         due = _due(night, evaluation)
@@ -138,15 +138,15 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         past = night.past
         LOG.info("looking for runs", extra={"evaluation": job.name, "phase": "look"})
         existing = night.open_existing()
-        if kept := _only_kept(night, existing):
+        if kept := _list_only_kept(night, existing):
             LOG.warning(
                 "settings that the archive keeps and the file does not give: %s", kept, extra={"evaluation": job.name}
             )
-        news, gone = _news(night, existing)
-        known = _known(night, existing)
+        news, gone = _look_for_news(night, existing)
+        known = _read_known(night, existing)
         with_reference = not _knows_reference(job, known)
-        unread = _unread(night, news, known)
-        still_refused = _still_refused(night, news, unread, known)
+        unread = _select_unread(night, news, known)
+        still_refused = _select_still_refused(night, news, unread, known)
         refused = _ingest_or_refuse(night, unread, with_reference=with_reference)
         evaluation = night.open_archive() if existing is None or unread or with_reference else existing
         due = _due(night, evaluation)
@@ -198,7 +198,7 @@ class _Renewing:
         self._shown.advance(rows)
 
 
-def _news(night: Night, existing: Evaluation | None) -> tuple[list[Arrived], list[str]]:
+def _look_for_news(night: Night, existing: Evaluation | None) -> tuple[list[Arrived], list[str]]:
     """Look for the files that changed since a night last examined them, and the refused files that are gone.
 
     An unchanged file is news too if it is now the file of its system: a later one is gone, or the name is new. So is a
@@ -218,7 +218,7 @@ def _news(night: Night, existing: Evaluation | None) -> tuple[list[Arrived], lis
     return news, sorted(past.refused.keys() - {each.shown for each in arrived})
 
 
-def _known(night: Night, existing: Evaluation | None) -> KnownSources | None:
+def _read_known(night: Night, existing: Evaluation | None) -> KnownSources | None:
     """Read the known sources of the existing archive; None without one.
 
     They include the files that an interrupted night ingested, and files that were only copied or touched since.
@@ -241,7 +241,7 @@ def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool
     return known.has_reference(reference_files(*named))
 
 
-def _unread(night: Night, news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived]:
+def _select_unread(night: Night, news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived]:
     """Select the files that the archive does not know, except those that it knows as refused for their old problems."""
     if known is None:
         return list(news)
@@ -250,7 +250,7 @@ def _unread(night: Night, news: Sequence[Arrived], known: KnownSources | None) -
     return [files[file] for file in known.parted([*files])[0] if known.refused(file) != refused.get(files[file].shown)]
 
 
-def _only_kept(night: Night, existing: Evaluation | None) -> str:
+def _list_only_kept(night: Night, existing: Evaluation | None) -> str:
     """List the settings that apply because the archive keeps them, and the file of the night does not give them."""
     if existing is None or existing.judged:
         return ""
@@ -259,7 +259,7 @@ def _only_kept(night: Night, existing: Evaluation | None) -> str:
     return ", ".join(f"{each.setting}={each.used}" for each in overrides(own, existing.settings))
 
 
-def _still_refused(
+def _select_still_refused(
     night: Night, news: Sequence[Arrived], unread: Sequence[Arrived], known: KnownSources | None
 ) -> list[Arrived]:
     """Select the files that stay refused without being read again: they were only copied or touched."""

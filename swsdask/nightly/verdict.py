@@ -65,7 +65,7 @@ def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, st
         if name not in (None, *both.systems)
     ]
     wanted = [*due, *(name for name in baselines.values() if name is not None)]
-    result = _score(night, both, list(dict.fromkeys(wanted)))
+    result = _score_systems(night, both, list(dict.fromkeys(wanted)))
     leading = next(iter(board(result.overall, job.scored).by), "")
     values = _values(result)
     before = overall_numbers(night.past.current())
@@ -174,11 +174,11 @@ def score_report(night: Night, evaluation: Evaluation) -> Result:
     both = _with_earlier(night, History(before), evaluation, baselines)
     names = [*(move.system for move in moves), *filter(None, baselines)]
     held = [name for name in dict.fromkeys(names) if name in both.systems]
-    result = _score(night, both, held)
+    result = _score_systems(night, both, held)
     return replace(result, manifest={name: value for name, value in result.manifest.items() if name != "run"})
 
 
-def _score(night: Night, evaluation: Evaluation, systems: list[str]) -> Result:
+def _score_systems(night: Night, evaluation: Evaluation, systems: list[str]) -> Result:
     return score(
         evaluation,
         night.job.scored,

@@ -322,13 +322,13 @@ def test_the_loser_replaces_only_what_it_saw(url: str, monkeypatch: pytest.Monke
 
 def test_a_writer_whose_lease_was_taken_commits_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(url, source(rows(200)))
-    before, made = contents(url), change.Change.made
+    before, made = contents(url), change.Change.commit_part
 
     def late(self: Any, *args: Any, **said: Any) -> Any:
         vacuum(url, older_than_s=-10)  # as if the writer had not renewed its lease for a day
         return made(self, *args, **said)
 
-    monkeypatch.setattr(change.Change, "made", late)
+    monkeypatch.setattr(change.Change, "commit_part", late)
     with pytest.raises(ArchiveError, match="expected the lease of this writer"):
         write(url, source(rows(250, 1), "b"))
     assert contents(url) == before

@@ -25,7 +25,7 @@ from swsdask.archive.storage import Remote, Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.verify import verify
 from swsdask.archive.version_list import list_versions
-from swsdask.archive.versions import EvaluationManifest, opened
+from swsdask.archive.versions import EvaluationManifest, open_version
 from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.places.reading import all_matching, file_system, start_of
@@ -121,7 +121,7 @@ def test_of_many_writers_one_wins(storage: Storage) -> None:
 
 def test_an_archive_lives_there(storage: Storage) -> None:
     write_runs(storage, TABLES, [source(rows(200))], EvaluationSettings())
-    archive = StoredArchive(storage, opened(storage, None, EvaluationManifest))
+    archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     (cell,) = archive.cells("a", 1000)
     assert len(as_rows([pickle.loads(pickle.dumps(cell)).read(COLUMNS)])) == 200
     assert not [name for name in storage.files(below=True) if name.startswith("temporary")]

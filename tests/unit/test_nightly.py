@@ -1299,7 +1299,7 @@ def test_the_way_to_a_board(page: str, board: str, way: str | None) -> None:
 def test_the_page_of_all_needs_its_own_place(tmp_path: Path) -> None:
     place = tmp_path / "nightly.toml"
     place.write_text(f'out = "./board/"\n{FILE}')
-    with pytest.raises(SettingsError, match=r"the page of all have the out .*: each needs its own"):
+    with pytest.raises(SettingsError, match=r"page and evaluation 'demo' have the same out .*; give each its own"):
         load_nightly(place)
 
 

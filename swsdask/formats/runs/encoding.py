@@ -61,7 +61,7 @@ class Encoding:
         values = (shift, "yes" if self.negated else None, None if self.utterances is None else "yes")
         return {name: value for name, value in zip(ENCODING_ATTRIBUTES, values, strict=True) if value is not None}
 
-    def decoded(self, batch: Batch) -> Batch:
+    def decode(self, batch: Batch) -> Batch:
         """Decode rows: recordings, times in seconds within them, and scores that rise with confidence."""
         columns = dict(batch.columns)
         faulty: tuple[tuple[int, FormatError], ...] = ()
