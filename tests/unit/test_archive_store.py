@@ -25,6 +25,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import Layout, buckets_of
+from swsdask.execution.executor import Executor, Progress
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
@@ -75,8 +76,18 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "archive") if request.param == "local" else f"memory://{tmp_path}/archive"
 
 
-def write(url: str, *sources: Pieces, layout: Layout | None = None, **more: Any) -> StoredArchive:
-    return write_runs(Storage(url), TABLES, sources, SETTINGS, layout=layout, **more)
+def write(
+    url: str,
+    *sources: Pieces,
+    layout: Layout | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    **policy: Any,
+) -> StoredArchive:
+    allowed = ChangePolicy(**policy)
+    return write_runs(
+        Storage(url), TABLES, sources, SETTINGS, policy=allowed, layout=layout, executor=executor, progress=progress
+    )
 
 
 def detections(archive: StoredArchive, system: str, rows_per_task: int = 10**6) -> list[Detections]:
@@ -284,7 +295,7 @@ def test_a_changed_run_is_an_error_unless_it_is_to_be_replaced(url: str) -> None
     with pytest.raises(ArchiveError, match="a run of 'a' with other content is there"):
         write(url, source(rows(299)), source(rows(10), "c"))
     assert [run.system for run in open_archive(url).runs] == ["a", "b"]
-    assert write(url, source(rows(299)), policy=ChangePolicy(replace=True)).version == 2
+    assert write(url, source(rows(299)), replace=True).version == 2
     assert [run.rows for run in open_archive(url).runs] == [299, 50]
     assert [run.rows for run in open_archive(url, 1).runs] == [300, 50]
     assert len(detections(open_archive(url, 1), "a")[0]) == 300
@@ -359,7 +370,7 @@ def test_lost_and_damaged_files_are_told_with_what_to_do(tmp_path: Path, table: 
 
 def test_vacuum_removes_what_no_version_names(url: str) -> None:
     write(url, source(rows(300)))
-    write(url, source(rows(20)), policy=ChangePolicy(replace=True))
+    write(url, source(rows(20)), replace=True)
     storage = Storage(url)
     before = storage.files(below=True)
     for name in ("detections/ab/orphan.parquet", "tables/orphan.parquet", "temporary/ab/orphan.arrow", "notes.txt"):
