@@ -173,19 +173,19 @@ class CacheFiles:
             try:
                 self.storage.write_all({names[place]: content for place, content in contents.items()})
                 for place, name in names.items():
-                    there = self._list.beside(place)
-                    there[place] = name
-                    for other in [] if self.most is None else self._too_many(place, dict(there), self.most):
-                        self.storage.remove(there.pop(other, other))
+                    beside = self._list.beside(place)
+                    beside[place] = name
+                    for other in [] if self.most is None else self._too_many(place, dict(beside), self.most):
+                        self.storage.remove(beside.pop(other, other))
             except ArchiveError as error:
                 self.tally.fault = str(error)
 
-    def _too_many(self, place: str, there: Mapping[str, str], most: int) -> list[str]:
+    def _too_many(self, place: str, beside: Mapping[str, str], most: int) -> list[str]:
         """The places of the oldest files with the same name, as many as exceed `most`, without `place` itself."""
         series = f"{place.rpartition('-')[0]}-"
-        others = [other for other in there if other != place and other.startswith(series)]
+        others = [other for other in beside if other != place and other.startswith(series)]
         surplus = max(len(others) + 1 - most, 0)
-        return sorted(others, key=lambda other: (self._list.times.get(there[other], 0.0), there[other]))[:surplus]
+        return sorted(others, key=lambda other: (self._list.times.get(beside[other], 0.0), beside[other]))[:surplus]
 
 
 def _suffix_of(content: bytes | pa.Buffer) -> str:
@@ -378,8 +378,8 @@ class KnownSources:
     def refused(self, run: RunSource) -> tuple[str, ...]:
         """The remembered problems of a file, if the file, the reference and the settings have not changed."""
         self.look([run])
-        there = self._record(self._name(run.file, run.system))
-        return tuple(there["refused"]) if there.get("checked_by") == self._checked_by else ()
+        record = self._record(self._name(run.file, run.system))
+        return tuple(record["refused"]) if record.get("checked_by") == self._checked_by else ()
 
     def remember_refused(self, problems: Mapping[RunSource, Sequence[str]]) -> None:
         """Remember the problems of files that were refused, unless the archive cannot be written."""
@@ -393,8 +393,8 @@ class KnownSources:
     def _write(self, found: Mapping[str, Mapping[str, object]]) -> None:
         news = {
             name: record
-            for name, said in found.items()
-            if name in self._stamps and (record := {"stamp": self._stamps[name], **said}) != self.records.get(name)
+            for name, known in found.items()
+            if name in self._stamps and (record := {"stamp": self._stamps[name], **known}) != self.records.get(name)
         }
         if news:
             others = {name: record for name, record in _read_records(self.storage).items() if name not in news}
@@ -456,9 +456,9 @@ def _read_records(storage: Storage) -> dict[str, dict[str, object]]:
 
 def _records(content: bytes) -> dict[str, dict[str, object]] | None:
     """Return the records of a file `SOURCES`; None if its hash differs. Raises errors that are `_UNREADABLE`."""
-    said = json.loads(content)
-    records: dict[str, dict[str, object]] = said["sources"]
-    return records if hash_json(records) == said[_HASH] else None
+    stored = json.loads(content)
+    records: dict[str, dict[str, object]] = stored["sources"]
+    return records if hash_json(records) == stored[_HASH] else None
 
 
 def _stamps(places: Iterable[str]) -> dict[str, str]:

@@ -178,10 +178,10 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
             known[part] = self.read(storage, part if verify else part.unverified)
         return merged_entries(known[part] for part in parts)
 
-    def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    def check_same_inputs(self, storage: Storage, held: Mapping[str, str], ours: Mapping[str, str]) -> None:
         """Raise `ArchiveError` if an archive was made of inputs that differ from `ours`."""
-        known = [role for role in ours if role in there or role not in self.later]
-        different = [role for role in known if there.get(role) != ours[role]]
+        known = [role for role in ours if role in held or role not in self.later]
+        different = [role for role in known if held.get(role) != ours[role]]
         if different:
             raise ArchiveError(
                 f"{storage.url}: expected the {self.source} that this archive was made with; found one that differs "
@@ -299,8 +299,8 @@ class Change(Generic[AnyManifest, Entry]):
         self.made_of = made_of if base is None else None
         self.base: AnyManifest = base or blank  # type: ignore[assignment]
         self._parts: dict[StoredFile, dict[str, Entry]] = {}
-        there = merged_entries(self._read(self.base).values())
-        self.before = {system: kind.content(entry) for system, entry in there.items()}
+        existing = merged_entries(self._read(self.base).values())
+        self.before = {system: kind.content(entry) for system, entry in existing.items()}
 
     def is_new(self, system: str, content: str) -> bool:
         """Whether an entry must be written: False if the archive already has it.
@@ -342,8 +342,8 @@ class Change(Generic[AnyManifest, Entry]):
             self.policy.check_settings(self.storage, on.kept)
             settings = self.policy.settings_after(on.settings)
             parts = self._read(on)
-            there = merged_entries(parts.values())
-            contents = {system: kind.content(entry) for system, entry in there.items()}
+            existing = merged_entries(parts.values())
+            contents = {system: kind.content(entry) for system, entry in existing.items()}
             changes = {
                 system: entry
                 for system, entry in entries.items()
@@ -423,14 +423,14 @@ class Change(Generic[AnyManifest, Entry]):
         if self._grown is not None:
             self.storage.remove(self._grown.file)
 
-    def _is_change(self, system: str, content: str, there: str | None) -> bool:
-        if there is None or there == content:
-            return there is None
+    def _is_change(self, system: str, content: str, held: str | None) -> bool:
+        if held is None or held == content:
+            return held is None
         where = f"{self.storage.url}: {self.kind.entry} {system!r}"
         if not self.policy.replace:
             raise ArchiveError(
                 f"{where} with other content is there. Ingest it under another name, or replace it (--replace)."
             )
-        if there != self.before.get(system):
+        if held != self.before.get(system):
             raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
         return True

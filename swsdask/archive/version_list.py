@@ -25,16 +25,16 @@ KnownParts = dict[StoredFile, dict[str, Any]]
 
 def archive_kind(storage: Storage) -> AnyKind:
     """Return the kind of archive. Raises `ArchiveError` if there is none."""
-    while there := versions(storage):
-        with unless_removed(storage, there[-1]):
-            return DISCOVERY if kind_of(storage, there[-1]) is DISCOVERY.manifest else EVALUATION
+    while existing := versions(storage):
+        with unless_removed(storage, existing[-1]):
+            return DISCOVERY if kind_of(storage, existing[-1]) is DISCOVERY.manifest else EVALUATION
     raise ArchiveError(f"{storage.url}: expected an archive; found none.")
 
 
 def removed_meanwhile(storage: Storage, known: Iterable[int]) -> list[int]:
     """The known versions that another process removed. It never removes the newest: a missing newest one was lost."""
-    there = set(versions(storage))
-    return [version for version in known if version not in there and version < max(there, default=0)]
+    existing = set(versions(storage))
+    return [version for version in known if version not in existing and version < max(existing, default=0)]
 
 
 @contextmanager
@@ -114,10 +114,10 @@ class _State:
 
 
 def _difference(before: _State, now: _State) -> VersionDifference:
-    there, here = before.contents, now.contents
+    earlier, later = before.contents, now.contents
     return VersionDifference(
-        added=tuple(system for system in here if system not in there),
-        replaced=tuple(system for system in here if there.get(system, here[system]) != here[system]),
-        removed=tuple(system for system in there if system not in here),
+        added=tuple(system for system in later if system not in earlier),
+        replaced=tuple(system for system in later if earlier.get(system, later[system]) != later[system]),
+        removed=tuple(system for system in earlier if system not in later),
         settings=overrides(before.kept.settings(), now.kept.settings()) if before.kept and now.kept else (),
     )

@@ -95,12 +95,12 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
                 system = f"{system}-{groups['tag']}" if groups.get("tag") else system
             beside = listed.get(f"{_folder(url)}/{system_of_file(url)}{_RESOURCES}")
             arrived = Arrived(url, system, stamp if beside is None else f"{stamp} {beside[1]}")
-            if (there := found.get(system)) and there[0] == date and _folder(there[1].url) != _folder(url):
-                earlier = min(there[1].url, url, key=_by_name)
+            if (rival := found.get(system)) and rival[0] == date and _folder(rival[1].url) != _folder(url):
+                earlier = min(rival[1].url, url, key=_by_name)
                 LOG.warning(
                     "skipped, a later file belongs to the same system, %s: %s", one_line(system), one_line(earlier)
                 )
-            if there is None or (date, _by_name(url)) >= (there[0], _by_name(there[1].url)):
+            if rival is None or (date, _by_name(url)) >= (rival[0], _by_name(rival[1].url)):
                 found[system] = date, arrived
         if named is not None and listed and not any(map(named.search, listed)):
             first = one_line(min(listed))

@@ -112,12 +112,12 @@ def night_lease(storage: Storage, wait_s: float = 0.0) -> Iterator[NightLease]:
     finally:
         # A lease that cannot be removed expires.
         with suppress(ArchiveError):
-            if (there := _highest(storage)) and there[1] and there[1].token == lease.holder.token:
+            if (highest := _highest(storage)) and highest[1] and highest[1].token == lease.holder.token:
                 storage.remove(_name(lease.number))
 
 
 def _wait_for_lease(storage: Storage, until: float) -> NightLease:
-    said = False
+    told = False
     while True:
         try:
             return _acquire(storage)
@@ -125,16 +125,16 @@ def _wait_for_lease(storage: Storage, until: float) -> NightLease:
             left = until - time.monotonic()
             if left <= 0:
                 raise
-            if not said:
+            if not told:
                 LOG.info("waiting: %s", busy)
-                said = True
+                told = True
             time.sleep(min(POLL_S, left))
 
 
 def _acquire(storage: Storage) -> NightLease:
-    there = _highest(storage)
-    number, holder = there or (0, None)
-    if there is not None and (holder is None or not holder.is_dead):
+    highest = _highest(storage)
+    number, holder = highest or (0, None)
+    if highest is not None and (holder is None or not holder.is_dead):
         raise _busy(storage, holder)
     me = Holder.me()
     if not storage.write_new(_name(number + 1), _serialise(me)):

@@ -157,11 +157,11 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
         found = "none" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
         remedy = "`swsdask nightly --example` prints one."
         raise SettingsError(f"{place}: expected a file with the settings of nights; found {found}. {remedy}") from None
-    said = settings_of(content, place)
+    given = settings_of(content, place)
     try:
-        settings = NightlySettings.model_validate(said)
+        settings = NightlySettings.model_validate(given)
     except ValidationError as error:
-        raise SettingsError("\n".join(f"{place}: {_explain_fault(each, said)}" for each in _causes(error))) from None
+        raise SettingsError("\n".join(f"{place}: {_explain_fault(each, given)}" for each in _causes(error))) from None
     here = local_path(place)
     folder = parted(place)[0] if here is None else str(Path(here).resolve().parent)
     evaluations = tuple(each.at(folder) for each in settings.evaluation)
@@ -208,11 +208,11 @@ def _causes(error: ValidationError) -> list[ErrorDetails]:
     return [each for each in errors if each["loc"] not in within]
 
 
-def _explain_fault(error: ErrorDetails, said: TomlTable) -> str:
+def _explain_fault(error: ErrorDetails, given: TomlTable) -> str:
     where, model = [], NightlySettings
     path = list(error["loc"])
     if path[:1] == ["evaluation"] and len(path) > 1:
-        tables = said["evaluation"]
+        tables = given["evaluation"]
         number = int(path[1])
         name = tables[number].get("name", number + 1) if isinstance(tables[number], dict) else number + 1
         where.append(f"evaluation {name!r}")

@@ -430,7 +430,7 @@ def notify(command: Sequence[str], latest: bytes) -> bool:
             LOG.warning("notify: %s: %s", command[0], error)
             return False
         errors.seek(0)
-        said = errors.read().decode(errors="replace").strip().splitlines()
+        lines = errors.read().decode(errors="replace").strip().splitlines()
     if ended.returncode:
-        LOG.warning("notify: %s ended with exit code %d: %s", command[0], ended.returncode, said[-1] if said else "")
+        LOG.warning("notify: %s ended with exit code %d: %s", command[0], ended.returncode, lines[-1] if lines else "")
     return ended.returncode == 0

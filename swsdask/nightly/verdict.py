@@ -104,9 +104,9 @@ def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], value
     """Note the systems to which a gate does not apply, because their baseline does not have its measure."""
     for gate in job.parsed_gates:
         numbers = values.get((gate.condition, gate.measure), {})
-        there = {system for pair in pairs for system in pair if not math.isnan(numbers.get(system, math.nan))}
-        without = [system for system, baseline in pairs if baseline not in there]
-        if without and (there or gate.p_below is None):  # else `_compare_pairs` says so
+        measured = {system for pair in pairs for system in pair if not math.isnan(numbers.get(system, math.nan))}
+        without = [system for system, baseline in pairs if baseline not in measured]
+        if without and (measured or gate.p_below is None):  # else `_compare_pairs` says so
             yield (
                 f"gate {gate.text!r}: not applied to {listed(without, NAMED)}, whose baseline has no {gate.measure} in "
                 f"the condition {gate.condition}."
