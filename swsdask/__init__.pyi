@@ -23,6 +23,7 @@ from swsdask.api.discovering import discover as discover
 from swsdask.api.discovering import plan_discovery as plan_discovery
 from swsdask.api.discovery_inputs import Classes as Classes
 from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
+from swsdask.api.history import history as history
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.results import plot as plot
@@ -69,7 +70,6 @@ from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings
 from swsdask.model.trials import Reference as Reference
-from swsdask.nightly.history import history as history
 from swsdask.places.reading import Location as Location
 from swsdask.statistics.statistic import Statistic as Statistic
 

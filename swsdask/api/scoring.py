@@ -13,8 +13,8 @@ import pyarrow as pa
 from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, runs_for, with_runs
+from swsdask.archive.cache import CacheCounts, CachedStatistics, cached_statistics_of
 from swsdask.archive.conditions import OF_RUNS
-from swsdask.archive.kept import CacheCounts, KeptStatistics, kept_statistics
 from swsdask.archive.memory import RunsInMemory
 from swsdask.archive.protocols import Run, check_reference, check_runs
 from swsdask.archive.reference import build_references, collection_statistics
@@ -34,7 +34,7 @@ from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
-from swsdask.scoring.result_tables import KeptResults, Observer, kept_results
+from swsdask.scoring.result_tables import CachedResults, Observer, cached_results_of
 from swsdask.scoring.rounds import ResultTables
 from swsdask.scoring.score import runs_of, score_archive
 
@@ -92,8 +92,8 @@ def score(
         The number of parts into which queries are divided when runs in files are stored temporarily. Default: runs
         stay in memory if the executor shares it. The numbers do not depend on it.
     cache : bool, default True
-        Use the statistics and results that the archive keeps, and store new ones there. The numbers do not depend on
-        it. Runs in files are always counted anew.
+        Use the statistics and results in the cache of the archive, and store new ones there. The numbers do not depend
+        on it. Runs in files are always counted anew.
     progress : Progress, optional
         Receives the phases of the work and the number of rows done.
 
@@ -185,20 +185,20 @@ def score_observed(
                 f'Each run has its own queries, because of {OF_RUNS} or unlisted_queries = "exclude": documents cannot '
                 "be drawn."
             )
-        kept: list[KeptStatistics] = []
-        results: list[KeptResults] = []
+        caches_of_statistics: list[CachedStatistics] = []
+        caches_of_results: list[CachedResults] = []
         scorers = workers
 
         def scored(reference: Reference, runs_of_it: Sequence[Run]) -> ResultTables:
             nonlocal scorers
-            counted_before = kept_statistics(archive, reference) if cache else None
-            computed_before = None
+            cached_statistics = cached_statistics_of(archive, reference) if cache else None
+            cached_results = None
             if cache and observer is None:
-                computed_before = kept_results(archive, reference, settings.evaluation, families, names)
-            kept.extend([] if counted_before is None else [counted_before])
-            results.extend([] if computed_before is None else [computed_before])
+                cached_results = cached_results_of(archive, reference, settings.evaluation, families, names)
+            caches_of_statistics.extend([] if cached_statistics is None else [cached_statistics])
+            caches_of_results.extend([] if cached_results is None else [cached_results])
             if scorers is workers:
-                left = len(runs_of_it) if computed_before is None else computed_before.count_missing(runs_of_it, MANY)
+                left = len(runs_of_it) if cached_results is None else cached_results.count_missing(runs_of_it, MANY)
                 scorers = for_systems(left, archive.place, workers, engine_of(settings, executor), progress, stack)
             return score_archive(
                 archive,
@@ -211,22 +211,26 @@ def score_observed(
                 alignment=alignment,
                 progress=progress,
                 observer=observer,
-                kept=counted_before,
-                results=computed_before,
+                cached_statistics=cached_statistics,
+                cached_results=cached_results,
             )
 
         tables = ResultTables.joined([scored(*each) for each in references], systems)
-        of_statistics, of_results = ([each.files.tally for each in caches] for caches in (kept, results))
+        of_statistics, of_results = (
+            [each.files.tally for each in caches] for caches in (caches_of_statistics, caches_of_results)
+        )
         faults = [each.fault for each in (*of_statistics, *of_results) if each.fault is not None]
         if faults:
-            notes.append(f"What was computed is not kept in the archive, and is computed again next time: {faults[0]}")
+            notes.append(
+                f"What was computed cannot be cached in the archive; it is computed again next time: {faults[0]}"
+            )
         of_systems = {system: (*of_runs[system], *own) for system, own in tables.notes.items()}
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, reference)
         manifest |= circumstances(began, scorers, archive.verification, evaluation.overridden, of_systems)
         manifest["run"] |= {
-            "statistics": _told(of_statistics, "counted") if kept else None,
-            "results": _told(of_results, "computed") if results else None,
+            "statistics": _told(of_statistics, "counted") if caches_of_statistics else None,
+            "results": _told(of_results, "computed") if caches_of_results else None,
         }
     on_systems = tuple(note_lines(of_systems))
     result = Result(

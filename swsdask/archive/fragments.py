@@ -51,7 +51,7 @@ _ENCODINGS = {
 _MOST_BINS = 1 << 22
 
 
-def concatenated(parts: list[Detections]) -> Detections:
+def concatenate(parts: list[Detections]) -> Detections:
     """The rows of at least one part, one after the other. A column that only some parts have is 0 in the others.
 
     The list is emptied, so that each column of the parts is freed as soon as it is joined.
@@ -257,7 +257,7 @@ def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int)
             parts += [
                 _as_rows(pa.ipc.read_record_batch(content, file.schema)) for n in file.rows[first : last + 1] if n
             ]
-    return concatenated(parts or [_no_rows()])
+    return concatenate(parts or [_no_rows()])
 
 
 def _as_rows(batch: pa.RecordBatch) -> Detections:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
-from swsdask.archive.cleaning import Version, list_versions
 from swsdask.archive.discovery import open_discovery
 from swsdask.archive.protocols import Run
+from swsdask.archive.version_list import Version, list_versions
 from swsdask.cli.options import records_format_option
 from swsdask.model.errors import counted, listed
 from swsdask.model.layers import KEPT_NONE
@@ -84,9 +84,9 @@ def _counts(version: Version) -> list[int | None]:
 
 
 def _show_difference(archive: str, one: int, other: int) -> None:
-    from swsdask.archive.cleaning import difference
     from swsdask.archive.discovery import is_discovery
     from swsdask.archive.store import open_archive
+    from swsdask.archive.version_list import difference
 
     found = difference(archive, one, other)
     click.echo(f"{archive}, version {other} compared with version {one}")

@@ -124,7 +124,7 @@ def find_runs(patterns: Iterable[str], known: Known | None = None, *, judged: bo
 
 def runs_in(folder: str, problems: Problems, known: Known | None = None, *, judged: bool = False) -> list[str]:
     """The sorted runs in a folder, or the folder if it is one table. Problems (see `find_runs`) go to `problems`."""
-    files = _unarchived(folder)
+    files = _list_unarchived(folder)
     if is_one_table(folder):
         return [folder]
     tables, others = _folders_in(folder)
@@ -168,7 +168,7 @@ def find_classes(patterns: Iterable[str]) -> list[str]:
 
 def _classes_in(folder: str, problems: Problems) -> list[str]:
     found = []
-    for file in _unarchived(folder):
+    for file in _list_unarchived(folder):
         with noted(problems):
             if sniff(file) is Format.CLASSES:
                 found.append(file)
@@ -256,7 +256,7 @@ def _twice(url: str, kind: str, candidates: list[str], otherwise: str = "") -> P
     return Problem(url, None, expected, ", ".join(candidates), f"Leave one of them{otherwise}.")
 
 
-def _unarchived(folder: str) -> list[str]:
+def _list_unarchived(folder: str) -> list[str]:
     """The files of a folder, as `files_in`. Raises `InputError` if it is an archive."""
     files = files_in(folder)
     manifest = next((name for file in files if ARCHIVED.fullmatch(name := file.rsplit("/", 1)[-1])), None)

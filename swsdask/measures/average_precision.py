@@ -114,7 +114,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.sums import highest_behind, rounded_sums, running_sums
-from swsdask.measures.measure import Population, Scored, Values, kept, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, Values, cached, list_sums, ratio
 from swsdask.measures.rankings import (
     JUDGED,
     NEEDS,
@@ -199,7 +199,7 @@ class RankedQueries:
         return bool(self.as_zero.any())
 
 
-@kept
+@cached
 def ranked_queries(scored: Scored, population: Population, level: int) -> RankedQueries:
     """The queries that averages of the rankings of one condition count, if relevant grades begin at `level`."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
@@ -257,7 +257,7 @@ class MeanAveragePrecision:
             yield population.overall(named_at(level, numbers))
 
 
-@kept
+@cached
 def ap_of_queries(scored: Scored, population: Population, level: int) -> F64:
     """AP of every query; NaN where nothing is relevant."""
     return average_precision(query_rankings(scored, population, level), scored.settings.average_precision)
@@ -354,7 +354,7 @@ def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
     return sums
 
 
-@kept
+@cached
 def precisions_at_recalls(scored: Scored, population: Population, level: int, recalls: tuple[float, ...]) -> F64:
     """The highest precision at a recall or a higher one: float64 [len(recalls), n_rankings]."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)

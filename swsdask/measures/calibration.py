@@ -85,7 +85,7 @@ from swsdask.kernels.entropy import pool_adjacent_violators, sigmoid
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, fit, prior_entropy
-from swsdask.measures.measure import Population, Scored, Values, kept
+from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.measures.mediaeval_tool import LIST_NEEDS, TrialList, trial_list
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
 from swsdask.measures.twv import best_rows
@@ -242,7 +242,7 @@ def whole_gamma(scored: Scored) -> float:
     return affine(scored, whole).best.gamma if censored(scored, whole).defined else np.nan
 
 
-@kept
+@cached
 def affine(scored: Scored, population: Population) -> Affine:
     """Fit the affine map of a condition that has trials of both classes."""
     hits = scored[Hits]
@@ -359,7 +359,7 @@ class PavCalibration:
             yield population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
 
 
-@kept
+@cached
 def pooled_blocks(scored: Scored, population: Population) -> tuple[F64, Blocks]:
     """The blocks of a condition by ascending score, and the lowest score of each: float64, -inf below all rungs."""
     rows = pooled_rows(threshold_sweep(scored, population), censored(scored, population))

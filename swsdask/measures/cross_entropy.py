@@ -43,7 +43,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
-from swsdask.measures.measure import Population, Scored, Values, kept
+from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
 from swsdask.statistics.counts import Counts, strata_of
@@ -106,7 +106,7 @@ def impute_score(scored: Scored) -> float:
     return lowest if np.isfinite(lowest) else 0.0
 
 
-@kept
+@cached
 def censored(scored: Scored, population: Population) -> Censored:
     """The given and the imputed trials of one condition."""
     counts = confusion_counts(scored, population)
@@ -162,13 +162,13 @@ class CrossEntropy:
             yield population.by_query({**columns, **counts})
 
 
-@kept
+@cached
 def class_costs(scored: Scored) -> ClassCosts:
     """The costs of the given trials of each class."""
     return ClassCosts.of(scored[Entropy], scored[Hits], scored.reference.prior_log_odds)
 
 
-@kept
+@cached
 def given_cost(scored: Scored, population: Population) -> float:
     """C_xe of a condition in nats, its scores taken as they are."""
     strata = strata_of(population.condition)

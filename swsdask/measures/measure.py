@@ -233,7 +233,7 @@ class Scored:
     """One system as input of measures: its merged statistics, the reference and the settings.
 
     ``scored[Counts]`` is the system's `Counts`; ``Counts in scored`` is whether it has them. Values that
-    several measures derive from statistics (sweeps, rankings, fits) are computed once and kept here: see `kept`.
+    several measures derive from statistics (sweeps, rankings, fits) are computed once and cached here: see `cached`.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ class Scored:
         return self.populations[0]
 
     def parts(self, most: int) -> Iterator[Scored]:
-        """The same system with at most `most` conditions at a time: derived values are kept for these only."""
+        """The same system with at most `most` conditions at a time: derived values are cached for these only."""
         if len(self.populations) <= most:
             yield self
             return
@@ -315,20 +315,20 @@ class Scored:
         return weights(self.reference, self.settings)
 
 
-def kept(function: Callable[[Scored, *Arguments], Derived]) -> Callable[[Scored, *Arguments], Derived]:
-    """Decorate a function of a `Scored` whose results are kept in it: it is called once for the same arguments.
+def cached(function: Callable[[Scored, *Arguments], Derived]) -> Callable[[Scored, *Arguments], Derived]:
+    """Decorate a function of a `Scored` whose results are cached in it: it is called once for the same arguments.
 
     The other arguments are hashable and positional.
     """
 
-    def keeping(scored: Scored, *arguments: *Arguments) -> Derived:
+    def caching(scored: Scored, *arguments: *Arguments) -> Derived:
         key = (function, *arguments)
         if key not in scored._derived:
             scored._derived[key] = function(scored, *arguments)
         return cast(Derived, scored._derived[key])
 
-    update_wrapper(keeping, function)
-    return keeping
+    update_wrapper(caching, function)
+    return caching
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ import numpy as np
 
 from swsdask.kernels.rows import best_threshold, pooled_shares, summed_cost
 from swsdask.measures.cross_entropy import impute_score
-from swsdask.measures.measure import Population, Scored, Values, kept
+from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.model.trials import F64, I8, I32, I64, Bool, given_scores
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.file_trials import FileTrials
@@ -110,7 +110,7 @@ def ascending(score: F64) -> I64:
     return order
 
 
-@kept
+@cached
 def trial_list(scored: Scored, population: Population) -> TrialList:
     """The list of a condition."""
     given, reference = scored[FileTrials], scored.reference

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
-from swsdask.measures.measure import Population, Scored, between, kept, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, between, cached, list_sums, ratio
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, layers_of
@@ -105,7 +105,7 @@ JUDGED: tuple[type[Statistic], ...] = (JudgedTrials, JudgedRanks, JudgedTies)
 """The statistics that the rankings of judged documents are built from."""
 
 
-@kept
+@cached
 def query_rankings(scored: Scored, population: Population, level: int) -> Rankings:
     """The ranking of every query in the groups of documents of a condition; targets are of grade `level` or above."""
     return _target_rankings(scored, population) if level == RELEVANT else judged_rankings(scored, population).at(level)
@@ -184,7 +184,7 @@ class JudgedRankings:
         )
 
 
-@kept
+@cached
 def judged_rankings(scored: Scored, population: Population) -> JudgedRankings:
     """The ranking of every query in the groups of documents of a condition, if documents are judged."""
     reference, trials, ranks = scored.reference, scored[JudgedTrials], scored[JudgedRanks]
@@ -219,7 +219,7 @@ def judged_rankings(scored: Scored, population: Population) -> JudgedRankings:
     )
 
 
-@kept
+@cached
 def pooled_ranking(scored: Scored, population: Population) -> Rankings:
     """The one ranking of all trials of the queries that averages count."""
     reference = scored.reference

@@ -49,7 +49,7 @@ from typing import ClassVar, overload
 
 import numpy as np
 
-from swsdask.measures.measure import Population, Scored, Values, kept, ratio
+from swsdask.measures.measure import Population, Scored, Values, cached, ratio
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import NO, YES, Counts
 from swsdask.statistics.statistic import Statistic
@@ -72,7 +72,7 @@ class ConfusionCounts:
     correct_nondetection: I64
 
 
-@kept
+@cached
 def confusion_counts(scored: Scored, population: Population) -> ConfusionCounts:
     """Count the trials of one condition by outcome."""
     counts = scored[Counts]

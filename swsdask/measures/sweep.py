@@ -25,7 +25,7 @@ import numpy as np
 
 from swsdask.kernels.ladder import add_rates, find_own_rungs
 from swsdask.measures.cross_entropy import Censored
-from swsdask.measures.measure import Population, Scored, between, kept
+from swsdask.measures.measure import Population, Scored, between, cached
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_targets, layers_of, strata_of
 from swsdask.statistics.ladder import AllScores, AtBayes, Hits, Ladder, QueryLadder
@@ -59,7 +59,7 @@ class QuerySweep:
         return slice(int(self.offsets[query]), int(self.offsets[query + 1]))
 
 
-@kept
+@cached
 def query_sweep(scored: Scored, population: Population) -> QuerySweep:
     """The hits and false alarms of every query of a condition at each of its own thresholds."""
     hits, ladder = scored[Hits], scored[QueryLadder]
@@ -142,7 +142,7 @@ def best_place(scored: Scored, population: Population, places: I64) -> int:
     return int(near[0])
 
 
-@kept
+@cached
 def threshold_sweep(scored: Scored, population: Population) -> Sweep:
     """The hits, false alarms and error rates of a condition at each threshold over all queries."""
     ladder = scored[Ladder]

@@ -109,7 +109,7 @@ import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.cross_entropy import censored
-from swsdask.measures.measure import Population, Scored, Values, kept, ratio
+from swsdask.measures.measure import Population, Scored, Values, cached, ratio
 from swsdask.measures.rates import confusion_counts, has_trials, undefined_without
 from swsdask.measures.sweep import (
     BAYES_NEEDS,
@@ -165,14 +165,14 @@ Accepting = Literal["none", "highest", "every"]
 """The queries that must accept their highest score: those with the highest score of the condition, or all."""
 
 
-@kept
+@cached
 def highest_scores(scored: Scored, population: Population) -> F64:
     """The highest score of every query that averages count: float64 [n_queries], -inf if there is none."""
     highest: F64 = scored[Counts].highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
     return np.where(population.queries, highest, -np.inf)
 
 
-@kept
+@cached
 def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I64:
     """The row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
 

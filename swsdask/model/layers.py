@@ -360,8 +360,8 @@ class Layers:
             explicit["discovery"] = DiscoverySettings.taken_by(definition, explicit["discovery"])
         return Layers(kept.preset, compat, merge_layers(explicit, self.explicit), judged)
 
-    def kept(self) -> dict[str, object]:
-        """Return the settings that an archive keeps: all but those of execution."""
+    def to_store(self) -> dict[str, object]:
+        """Return the settings as an archive stores them: all but those of execution."""
         layers = {
             **asdict(self),
             "preset": None if self.preset is None else _without_engine(self.preset),

@@ -21,6 +21,7 @@ from swsdask.model.trials import I32, I64, Bool
 _TICKS_PER_MS = 10
 _PHONES_PER_WORD = np.array([1, 2, 3, 4, 5, 6, 7, 8])
 _WORD_LENGTHS = np.array([0.03, 0.17, 0.25, 0.22, 0.14, 0.1, 0.06, 0.03])
+_N_LABELS = 40
 _OTHERWISE = 0.04
 _PAUSE_AFTER = 0.15
 _LEAD_IN_MS = 500
@@ -82,24 +83,23 @@ class SimulatedClasses:
 def simulate_corpus(
     seed: int,
     *,
-    n_phones: int = 80_000,
+    n_phones: int,
     phones_per_file: int = 4_000,
     files_per_speaker: int = 4,
     n_words: int = 5_000,
-    n_labels: int = 40,
 ) -> SimulatedCorpus:
     """Make a corpus of at most `n_phones` phones, with as many whole words as fit, at least one.
 
-    `n_words` is the size of the lexicon, `n_labels` that of the set of phones.
+    `n_words` is the size of the lexicon.
     """
     rng = np.random.default_rng([seed, 0])
-    length, spelled = _lexicon(n_words, n_labels, rng)
+    length, spelled = _lexicon(n_words, rng)
     word_type, n_in_word = _spoken_words(n_phones, length, rng)
     last = np.cumsum(n_in_word)
     first = last - n_in_word
     label = spelled[np.repeat(word_type, n_in_word), np.arange(last[-1]) - np.repeat(first, n_in_word)]
     otherwise = np.flatnonzero(rng.random(len(label)) < _OTHERWISE)
-    label[otherwise] = rng.integers(0, n_labels, len(otherwise))
+    label[otherwise] = rng.integers(0, _N_LABELS, len(otherwise))
 
     duration = np.clip(np.exp(rng.normal(4.3, 0.45, len(label))), 20, 400).astype(np.int64)
     pause = np.where(rng.random(len(first)) < _PAUSE_AFTER, rng.integers(150, 1_500, len(first)), 0)
@@ -118,7 +118,7 @@ def simulate_corpus(
     ends = np.concatenate((begins[1:], [True]))
     return SimulatedCorpus(
         seed=seed,
-        phones=_table(ALIGNMENT, _coded(file, file_names), start, end, _coded(label, _names("p", n_labels))),
+        phones=_table(ALIGNMENT, _coded(file, file_names), start, end, _coded(label, _names("p", _N_LABELS))),
         words=_table(
             ALIGNMENT,
             _coded(file_of_word, file_names),
@@ -168,12 +168,12 @@ def simulate_classes(corpus: SimulatedCorpus, system: Discoverer, number: int = 
     )
 
 
-def _lexicon(n_words: int, n_labels: int, rng: np.random.Generator) -> tuple[I64, I32]:
+def _lexicon(n_words: int, rng: np.random.Generator) -> tuple[I64, I32]:
     """The number of phones of each word and its phones, int32 [n_words, most phones]; frequent words are short."""
     length = np.sort(rng.choice(_PHONES_PER_WORD, n_words, p=_WORD_LENGTHS))
     length = length[np.argsort(np.arange(n_words) + rng.normal(0, n_words, n_words), kind="stable")]
-    share = 1 / (np.arange(n_labels) + 5.0)
-    spelled = rng.choice(n_labels, (n_words, int(_PHONES_PER_WORD[-1])), p=share / share.sum())
+    share = 1 / (np.arange(_N_LABELS) + 5.0)
+    spelled = rng.choice(_N_LABELS, (n_words, int(_PHONES_PER_WORD[-1])), p=share / share.sum())
     return length, spelled.astype(np.int32)
 
 

@@ -56,7 +56,7 @@ class SimulatedEvaluation:
 
 
 def simulate(
-    seed: int, *, hours: float = 20.0, n_queries: int = 500, systems: Sequence[SystemModel] = SYSTEMS
+    seed: int, *, hours: float, n_queries: int, systems: Sequence[SystemModel] = SYSTEMS
 ) -> SimulatedEvaluation:
     """Make an evaluation: several languages, two source types, some recordings with two channels.
 

@@ -29,6 +29,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import swsdask as sws
 from swsdask.archive import ingest as write_archive
 from swsdask.archive import local
+from swsdask.archive.nights import History, read_history
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.cli import main
@@ -36,9 +37,8 @@ from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
-from swsdask.nightly import judging, lease, steps
+from swsdask.nightly import lease, steps, verdict
 from swsdask.nightly.board import board_page, publish
-from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
 from swsdask.nightly.overview import link, publish_overview
@@ -564,7 +564,7 @@ def test_each_earlier_version_is_opened_once(three_nights: Path, monkeypatch: py
         opened.append(version)
         return open_archive(url, version)
 
-    monkeypatch.setattr(judging, "open_archive", counting)
+    monkeypatch.setattr(verdict, "open_archive", counting)
     record = run_night(asked, DAY).record
     assert record is not None
     assert sorted(move.baseline or "" for move in record.moves) == [f"{system} (night 4)" for system in "abc"]
@@ -836,7 +836,7 @@ def test_a_gate_with_p_fails_however_many_runs_arrive(
     place = three_nights / "nightly.toml"
     place.write_text(re.sub("(?m)^gates = .*$", f"gates = {json.dumps(gates)}", place.read_text()))
     (asked,) = load_nightly(place).evaluation
-    monkeypatch.setattr(judging, "Resampling", lambda: Resampling(replicates=99))
+    monkeypatch.setattr(verdict, "Resampling", lambda: Resampling(replicates=99))
     run = (three_nights / "files/runs/calibrated.kwslist.xml").read_text()
     for content in (run, re.sub(r"<kw .*/>\n?", "", run)):
         for system in "abcdefghij":
@@ -1307,7 +1307,7 @@ def test_the_way_to_a_board(page: str, board: str, way: str | None) -> None:
 def test_the_page_of_all_needs_its_own_place(tmp_path: Path) -> None:
     place = tmp_path / "nightly.toml"
     place.write_text(f'out = "./board/"\n{FILE}')
-    with pytest.raises(SettingsError, match=r"the page of all have the out .*: each needs its own"):
+    with pytest.raises(SettingsError, match=r"page and evaluation 'demo' have the same out .*; give each its own"):
         load_nightly(place)
 
 

@@ -517,8 +517,8 @@ def join_pieces(pieces: Iterable[RunPiece]) -> RunPiece:
     if len(systems) > 1:
         raise FormatError("rows of one system", f"rows of {systems[0]!r} and {systems[1]!r}", "Write them one by one.")
     attributes = {name: value for piece in parts for name, value in piece.header.attributes.items()}
-    query, queries, query_lines = _joined([(piece.query, piece.queries, piece.query_lines) for piece in parts])
-    document, documents, document_lines = _joined(
+    query, queries, query_lines = _join_columns([(piece.query, piece.queries, piece.query_lines) for piece in parts])
+    document, documents, document_lines = _join_columns(
         [(piece.document, piece.documents, piece.document_lines) for piece in parts]
     )
     return RunPiece(
@@ -540,7 +540,7 @@ def join_pieces(pieces: Iterable[RunPiece]) -> RunPiece:
     )
 
 
-def _joined(
+def _join_columns(
     columns: Sequence[tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]],
 ) -> tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]:
     """Columns of codes with dictionaries of their own as one column with one dictionary, and its lines."""
