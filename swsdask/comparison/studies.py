@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from swsdask.comparison.compare import compare
+from swsdask.comparison.rank_correlation import correlated
 from swsdask.kernels.onsets import gap_of_lists, ranked_lists
 from swsdask.model.comparison import CoverageStudy, Resampling
 from swsdask.model.ranked_measures import Penalty, gaussian, rectangular, triangular
@@ -231,7 +232,7 @@ def _replicate(number: int, shared: tuple[int, GapModel]) -> dict[int, F64]:
         lists = _lists(onsets, rng, model)
         for line, (_, penalty) in zip(gap, FUNCTIONS, strict=True):
             line += gap_of_lists(lists, onsets, *penalty)
-    return {number: kendall(gap / len(N_ONSETS))}
+    return {number: correlated(gap / len(N_ONSETS)).tau_b}
 
 
 def _lists(onsets: I64, rng: np.random.Generator, model: GapModel) -> I64:
@@ -242,16 +243,3 @@ def _lists(onsets: I64, rng: np.random.Generator, model: GapModel) -> I64:
     intended = rng.random(shape) < model.p
     anywhere, near, place = rng.standard_exponential((3, *shape))
     return ranked_lists(weight, intended, anywhere, near, place)
-
-
-def kendall(scores: F64) -> F64:
-    """Kendall's tau-b between the rankings by the rows of float64 [n, n_systems]: float64 [n, n].
-
-    NaN if all scores of a row are equal.
-    """
-    first, second = np.triu_indices(scores.shape[1], 1)
-    order = np.sign(scores[:, first] - scores[:, second]).astype(np.int64)
-    agreeing = np.einsum("ik,jk->ij", order, order)
-    untied = np.diagonal(agreeing)
-    tau: F64 = agreeing / np.sqrt(np.outer(untied, untied))
-    return tau
