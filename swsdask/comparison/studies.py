@@ -113,8 +113,8 @@ def _evaluation(number: int, shared: _Shared) -> dict[int, Bool]:
     systems = _systems(np.random.default_rng([shared.seed, 0, number]), shared.n_queries)
     samples = {"all": {measure: {"a": systems[0][measure], "b": systems[1][measure]} for measure in _MEASURES}}
     n_queries, how = {"all": shared.n_queries}, replace(shared.how, seed=shared.seed + number)
-    both = compare(samples, n_queries, ("a", "b"), replace(how, interval="percentile"))
-    alone = compare(samples, n_queries, ("a",), replace(how, interval="bca"))
+    both = compare(samples, n_queries, ("a", "b"), replace(how, interval="percentile"), [("a", "b")])
+    alone = compare(samples, n_queries, ("a",), replace(how, interval="bca"), [])
     found: dict[tuple[str, str], bool] = {}
     for measure in _MEASURES:
         for kind, compared in zip(_INTERVALS, (both, alone), strict=True):

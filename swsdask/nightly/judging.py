@@ -24,7 +24,9 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import NAMED, Gate, Least, Values, compare, failures
+from swsdask.comparison.compare import compare
+from swsdask.comparison.gates import Gate, NumbersBySystem, failures
+from swsdask.comparison.notes import NAMED, Least
 from swsdask.execution.executor import Executor, Progress
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
@@ -118,7 +120,7 @@ def judged(
     return Verdict(tuple(moves), tuple(map(str, failed)), (*notes, *result.notes)), result
 
 
-def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: Values) -> Iterator[str]:
+def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: NumbersBySystem) -> Iterator[str]:
     """Note the systems to which a gate does not apply, because their baseline does not have its measure."""
     for gate in job.parsed_gates:
         numbers = values.get((gate.condition, gate.measure), {})
@@ -135,7 +137,7 @@ def _tested(
     job: NightlyEvaluation,
     both: Evaluation,
     pairs: Sequence[tuple[str, str]],
-    values: Values,
+    values: NumbersBySystem,
     leading: str,
     progress: Progress,
     workers: Workers,
@@ -180,7 +182,7 @@ def _tested(
         notes.append(
             "p values are adjusted by max-t: with Holm's adjustment for so many pairs, no gate with p could fail."
         )
-    found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers(), advise=False)
+    found = compare(samples, n_queries, systems, how, pairs, gates, executor=workers(), ties=False, advise=False)
     return found, [*notes, *found.notes]
 
 

@@ -19,7 +19,8 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
-from swsdask.comparison.compare import compare, parse_gate
+from swsdask.comparison.compare import compare
+from swsdask.comparison.gates import parse_gate
 from swsdask.comparison.resampled import needed_for, query_numbers
 from swsdask.comparison.significance import (
     DOCUMENTS,
@@ -220,7 +221,7 @@ def test_randomization_comes_near_to_scipys_on_numbers_by_query(files: Path) -> 
         sws.open(files, settings=SETTINGS), list(measures), given_runs(files / "runs")
     )
     systems = result.table["system"].unique().to_pylist()
-    found = compare(by_condition, n_queries, systems, Resampling(), pair=(systems[0], systems[-1]))
+    found = compare(by_condition, n_queries, systems, Resampling(), [(systems[0], systems[-1])])
     for measure, by_query in measures.items():
         columns = query_numbers(result, "all", [by_query]).columns
         (row,) = found.differences_of("all", measure)
@@ -505,7 +506,7 @@ def test_a_gate_without_a_p_value_is_noted() -> None:
     samples = {name: Averages(0.0, (1.0,), np.array([[value]])) for name, value in {"a": 0.1, "b": 0.5}.items()}
     gate = parse_gate("map drops .01 with p < .05")
     how = Resampling(0, 50, 0.95, "percentile", "holm", "queries")
-    found = compare({"all": {"map": samples}}, {"all": 1}, samples, how, pair=("a", "b"), gates=[gate])
+    found = compare({"all": {"map": samples}}, {"all": 1}, samples, how, [("a", "b")], [gate])
     assert found.failures == ()
     assert f"gate {gate.text!r}: not tested, because there is no p value, and so passed: a." in found.notes
 
