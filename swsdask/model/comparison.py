@@ -19,7 +19,6 @@ from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.leaderboard import MOST_TABLES
 from swsdask.model.measures import better, distinct_headings, written
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Row, Tables
-from swsdask.model.trials import Bool
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -268,37 +267,6 @@ class Comparison(Tables):
     def differences(self) -> pd.DataFrame:
         """Every pair: a, b, condition, measure, difference (a - b), low, high and p values."""
         return self._frame("differences")
-
-
-@dataclass(frozen=True, eq=False)
-class CoverageStudy:
-    """Coverage of intervals and rejection rates of tests, over simulated evaluations.
-
-    `found` bool [n_evaluations, n_names]; `names` are (measure, interval or test), `truth` the true values.
-    """
-
-    seed: int
-    n_queries: int
-    how: Resampling
-    names: tuple[tuple[str, str], ...]
-    found: Bool
-    truth: dict[str, float]
-
-    @property
-    def rows(self) -> list[Row]:
-        """A row for every name: the share, and the 95 % interval (Wilson) that its number of evaluations gives it.
-
-        `expected` is its nominal value: the level of the intervals, or the share that a test should reject.
-        """
-        n, z = len(self.found), 1.959963984540054
-        rows = []
-        for (measure, name), share in zip(self.names, self.found.mean(axis=0).tolist(), strict=True):
-            middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-            half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z * z / n)
-            expected = self.how.level if name.endswith("interval") else 1 - self.how.level
-            ends = {"low": middle - half, "high": middle + half, "expected": expected}
-            rows.append({"measure": measure, "name": name, "share": share, **ends})
-        return rows
 
 
 def _order(measure: str, value: float) -> tuple[bool, float]:

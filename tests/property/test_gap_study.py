@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.comparison.studies import FUNCTIONS, gap_study
+from swsdask.comparison.gap_study import FUNCTIONS, gap_study
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.kernels.onsets import gap_of_lists, ranked_lists
 from swsdask.model.ranked_measures import Penalty, gaussian, rectangular, table, triangular
-from swsdask.model.results import GapStudy
+from swsdask.model.studies import GapStudy
 from tests.literal_gap import gap, value
 
 N_POINTS = 40
