@@ -15,11 +15,12 @@ from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures.names import as_names, requested_names
-from swsdask.model.comparison import Adjustment, Comparison, Drawn, Errors, Interval, Resampling
+from swsdask.model.comparison import Adjustment, Comparison, Drawn, Interval, Resampling
 from swsdask.model.errors import SettingsError, check_choice, check_whole
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
 from swsdask.model.tables import LateImport
+from swsdask.model.worst_queries import Errors
 from swsdask.places.reading import Location
 
 if TYPE_CHECKING:
