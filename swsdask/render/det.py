@@ -184,8 +184,8 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, object]]
                 if own.num_rows:
                     plot = _figure(own, found, condition, kind, frame, limit)
                     plot["not_drawn"] = len(found.ranked(condition)) - len(with_curves[condition])
-                    number = sum(map(len, plots.values()))
-                    plots.setdefault(condition, []).append({**plot, "title": title, "id": str(number)})
+                    place = sum(map(len, plots.values()))
+                    plots.setdefault(condition, []).append({**plot, "title": title, "id": str(place)})
     return plots
 
 
@@ -195,10 +195,10 @@ def _frames(points: Mapping[str, pa.Table], found: Board, kind: str) -> dict[str
     The first frame fits the curves. DET curves also have NIST's frame, extended to every operating point.
     """
     marks = [
-        mark
+        point
         for condition in points
         for system in drawn(found, condition)
-        for mark in _marks(found, condition, system, kind).values()
+        for point in _marks(found, condition, system, kind).values()
     ]
     full = frame_down_to(min((each["miss"] for each in marks), default=1.0))
     x = np.concatenate([*(own["x"].to_numpy() for own in points.values()), [each["fa"] for each in marks]])
@@ -225,12 +225,12 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
             continue
         placed = {
             name: {
-                **mark,
-                "x": round(frame.x.clamped(mark["fa"]), 1),
-                "y": round(frame.y.clamped(mark["miss"]), 1),
-                "text": f"P_miss {mark['miss']:.4g}, P_fa {mark['fa']:.4g}",
+                **point,
+                "x": round(frame.x.clamped(point["fa"]), 1),
+                "y": round(frame.y.clamped(point["miss"]), 1),
+                "text": f"P_miss {point['miss']:.4g}, P_fa {point['fa']:.4g}",
             }
-            for name, mark in marks[system].items()
+            for name, point in marks[system].items()
         }
         systems.append(
             {
@@ -252,8 +252,8 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
                 "p_fa": numbers(curve.p_fa),
                 "p_miss": numbers(curve.p_miss),
                 "points": [
-                    {**{key: mark[key] for key in ("x", "y", "kind")}, **{k: number(mark[k]) for k in _NUMBERS}}
-                    for mark in placed.values()
+                    {**{key: point[key] for key in ("x", "y", "kind")}, **{k: number(point[k]) for k in _NUMBERS}}
+                    for point in placed.values()
                 ],
             }
         )

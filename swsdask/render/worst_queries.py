@@ -31,7 +31,7 @@ from swsdask.render.pages import mark
 WORST_LISTED = 10
 """The number of queries that are listed for a system."""
 
-WORST_UNFOLDED = 6
+UNFOLDED = 6
 """The number of systems whose queries are shown unfolded."""
 
 Event = Row
@@ -170,12 +170,10 @@ def worst_queries(scores: SystemRows, found: Board, systems: Sequence[str]) -> d
         {
             "system": system,
             **mark(found, system),
-            "queries": [
-                {"query": query, "text": written("atwv", value)} for value, query in sorted(own)[:WORST_LISTED]
-            ],
-            "others": max(0, len(own) - WORST_LISTED),
+            "queries": [{"query": query, "text": written("atwv", value)} for value, query in worst[:WORST_LISTED]],
+            "others": max(0, len(worst) - WORST_LISTED),
         }
-        for system, own in values.items()
-        if own
+        for system, worst in ((system, sorted(own)) for system, own in values.items())
+        if worst
     ]
-    return {"open": listed[:WORST_UNFOLDED], "folded": listed[WORST_UNFOLDED:]} if listed else None
+    return {"open": listed[:UNFOLDED], "folded": listed[UNFOLDED:]} if listed else None
