@@ -1,4 +1,4 @@
-"""Average precision, its mean over queries, precision at ranks and recalls, and generalised average precision.
+"""Average precision, its mean over queries, and precision at ranks and recalls.
 
 Average precision of rankings by score
 --------------------------------------
@@ -81,23 +81,6 @@ whole number nearest to the product r R in double arithmetic, the higher of two:
 Equal scores are ordered as for average precision (`ties`, `score_dtype`). Where that rule gives no order ("group",
 "expected"), a group that rank K divides counts in proportion, which is the expectation over all orders; and recall is
 that of whole groups. Queries are averaged as for MAP (`no_relevant`, `missing`).
-
-Generalised average precision of places to start listening
-----------------------------------------------------------
-Source: Liu and Oard, One-Sided Measures for Evaluating Ranked Retrieval Effectiveness with Spontaneous Conversational
-Speech, SIGIR 2006, Section 2. A system returns points at which replay should start, best first; R_k is the reward of
-the point at rank k (see `statistics.onsets`), and p_k = (R_1 + ... + R_k) / k. With N onsets,
-
-    GAP = (1 / N) sum over k with R_k > 0 of p_k
-
-- `gap`: GAP of every query with onsets. A point without a reward lowers the precision of those after it.
-- `mgap`: the average over these queries; a query without detections has GAP = 0, queries without onsets are left out.
-
-The source does not say which onset is used if two unused ones are equally near: here it is the one with the higher
-reward, then the earlier one. It does not say how equal scores rank either: see `statistics.onsets`. Its times are whole
-steps of 15 s, which is `gap.granularity_s = 15`; without it distances are exact. The reward of a point depends on its
-place, not on its mapping, so conditions of occurrences have no GAP. Runs and judgments of documents without times have
-none either.
 """
 
 from __future__ import annotations
@@ -108,7 +91,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
-from math import fsum
 from typing import ClassVar
 
 import numpy as np
@@ -129,8 +111,6 @@ from swsdask.measures.rankings import (
 from swsdask.model.measures import at_level, named_at
 from swsdask.model.ranked_measures import WITHOUT_ORDER, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
-from swsdask.statistics.columns import row_changes
-from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic
 
 LEAST = 0.00001
@@ -178,7 +158,7 @@ class RankedQueries:
         counted = self._with_zeros(column)[self.averaged].tolist()
         if self.as_nan.any() or not counted:
             return math.nan
-        return math.exp(fsum(math.log(max(LEAST, each)) for each in counted) / len(counted))
+        return math.exp(math.fsum(math.log(max(LEAST, each)) for each in counted) / len(counted))
 
     def by_query(self, columns: Mapping[str, F64]) -> Values:
         """Numbers by query, of the condition's queries and those averaged, by measure, from columns [n_queries]."""
@@ -223,7 +203,7 @@ def ranked_queries(scored: Scored, population: Population, level: int) -> Ranked
 
 
 class AveragePrecision:
-    """ap."""
+    """Average precision of all trials as one ranking, and query by query."""
 
     names: ClassVar[tuple[str, ...]] = ("ap",)
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *POOLED_NEEDS, *JUDGED)))
@@ -239,7 +219,7 @@ class AveragePrecision:
 
 
 class MeanAveragePrecision:
-    """map, and the number of queries; it needs no ranking of all trials."""
+    """Mean average precision over queries, and their number; it needs no ranking of all trials."""
 
     names: ClassVar[tuple[str, ...]] = ("map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
@@ -278,7 +258,7 @@ def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSett
     for block in expected_steps(rankings, number):
         area, highest = _areas(block, options, highest)
         areas.append(float(area[0]))
-    return fsum(areas)
+    return math.fsum(areas)
 
 
 def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
@@ -308,7 +288,7 @@ def sums_of(terms: F64, offsets: I64, addition: Addition) -> F64:
 
 
 class RankedPrecision:
-    """r_precision, precision_at_rank@K, precision_at_recall@R."""
+    """Precision at ranks, at the number of targets and at recalls."""
 
     names: ClassVar[tuple[str, ...]] = ("r_precision", "precision_at_rank@", "precision_at_recall@")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
@@ -383,46 +363,3 @@ def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], roundi
         else:
             found[row] = [int(recall * relevant + 0.9) for relevant in levels]
     return found
-
-
-@dataclass(frozen=True)
-class GeneralisedAveragePrecision:
-    """gap, mgap; neither for a run that is not `timed`."""
-
-    timed: bool = True
-
-    names: ClassVar[tuple[str, ...]] = ("gap", "mgap")
-    needs: ClassVar[tuple[type[Statistic], ...]] = (Onsets, PointsBefore)
-
-    def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall mgap, per query gap."""
-        if not self.timed:
-            return
-        reference, used, before = scored.reference, scored[Onsets], scored.get(PointsBefore)
-        counts = np.zeros((0, reference.n_groups), np.int64) if before is None else before.counts
-        offsets = used.offsets(reference.n_queries)
-        points = np.repeat(np.arange(len(used)), used.times)
-        again = _again(used, points)
-        for population in scored.populations:
-            if population.condition.of_occurrences:
-                continue
-            groups = population.condition.groups
-            ranks_before = np.append(0, np.cumsum(counts[:, groups].sum(axis=1)))
-            in_front = ranks_before[1:] - ranks_before[offsets[used.query]]
-            rank = in_front[points] + again + 1
-            inside = np.flatnonzero(groups[used.group[points]])
-            earned, rank = used.earned[points[inside]], rank[inside]
-            bounds = np.searchsorted(points[inside], offsets)
-            n_onsets = onset_counts(reference)[:, groups].sum(axis=1)
-            sums = rounded_sums(running_sums(earned, bounds) / rank, bounds)
-            gap = ratio(sums, np.where(population.queries, n_onsets, 0))
-            averaged = gap[~np.isnan(gap)]
-            yield population.overall({"mgap": fsum(averaged.tolist()) / (len(averaged) or np.nan)})
-            yield population.by_query({"gap": gap})
-
-
-def _again(used: Onsets, points: I64) -> I64:
-    """Count the points before each one that are equal in query, score, place and start."""
-    new = row_changes(*(column[points] for column in (used.query, used.score, used.place, used.start)))
-    place = np.arange(len(points))
-    return place - np.maximum.accumulate(np.where(new, place, 0))

@@ -125,7 +125,7 @@ NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Entropy)
 
 
 class CrossEntropy:
-    """cxe, cxe_prior, cnxe, and the numbers of given and imputed trials."""
+    """Cross entropy, that of the prior, their quotient, and the numbers of given and imputed trials."""
 
     names: ClassVar[tuple[str, ...]] = (
         "cxe",

@@ -149,7 +149,7 @@ def _rows(target: Bool, offsets: I64) -> ClassCounts:
 
 
 class MediaEvalTool:
-    """mediaeval_*."""
+    """The numbers that MediaEval's tool prints of its list of trials."""
 
     names: ClassVar[tuple[str, ...]] = (
         "mediaeval_atwv",

@@ -34,7 +34,7 @@ from swsdask.statistics.statistic import Statistic
 
 @dataclass(frozen=True)
 class ProcessingLoad:
-    """isf, ssf, pmu_index, pmu_search, pl of the run that used `resources`; no numbers if they are None.
+    """The processing load of the run that used `resources`; no numbers if they are None.
 
     `audio_time` is the duration of the evaluated audio in hours. `only_defined`: numbers that are not defined are left
     out.

@@ -100,7 +100,7 @@ _ELEVEN = tuple(tenths / 10 for tenths in range(11))
 
 
 class RankedRetrieval:
-    """recall_at_rank@K and the other names of this module."""
+    """Ranked retrieval with binary relevance."""
 
     names: ClassVar[tuple[str, ...]] = (
         "recall_at_rank@",
@@ -207,7 +207,7 @@ _EPSILON = 0.00001
 
 
 class GradedRetrieval:
-    """ndcg and the other measures of grades."""
+    """Ranked retrieval with grades of relevance."""
 
     names: ClassVar[tuple[str, ...]] = (
         "ndcg",
@@ -233,7 +233,7 @@ class GradedRetrieval:
 
 
 class JudgedRetrieval:
-    """bpref and the other measures of relevant and judged non-relevant documents."""
+    """Ranked retrieval with relevant and judged non-relevant documents."""
 
     names: ClassVar[tuple[str, ...]] = (
         "bpref",

@@ -1,4 +1,4 @@
-"""Sweeps of a threshold: over all queries, with imputed trials, and query by query; and TWV at their thresholds.
+"""Sweeps of a threshold: over all queries, with imputed trials, and query by query.
 
 A trial is accepted iff its score >= the threshold, so equal scores enter together, and targets that no detection is
 mapped to are missed at every threshold. MTWV, DET and EER use the sweep over all queries: its thresholds are the rungs
@@ -10,25 +10,22 @@ trials are decided like any other: they are accepted if the threshold is at thei
 
 QUIRK, for TWV under `compat = "mediaeval"` only: MediaEval's tool gives a missing trial the default score and moves the
 threshold past it. Otherwise TWV never accepts a trial that was not given.
-
-TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target) (Eq. 6-7 of the 2013 measures document).
-It lies between 1, for a perfect system, and -beta; a system that rejects everything has 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import TypeVar
 
 import numpy as np
 
 from swsdask.kernels.ladder import add_rates, find_own_rungs
 from swsdask.measures.cross_entropy import Censored
 from swsdask.measures.measure import Population, Scored, between, kept
+from swsdask.measures.rates import twv
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_targets, layers_of, strata_of
-from swsdask.statistics.ladder import AllScores, AtBayes, Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
 QUERY_NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, QueryLadder)
@@ -73,14 +70,6 @@ def query_sweep(scored: Scored, population: Population) -> QuerySweep:
     accepted = between(every, first + 1, ends)
     accepted_hits = between(new_hits, first, ends)
     return QuerySweep(ladder.rungs, ladder.offsets, accepted_hits, accepted - accepted_hits, new_hits)
-
-
-Rate = TypeVar("Rate", float, F64)
-
-
-def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
-    """TWV of error rates (Eq. 6)."""
-    return 1.0 - (p_miss + beta * p_fa)
 
 
 OF_SWEEP: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
@@ -212,19 +201,6 @@ def _exact_losses(scored: Scored, population: Population, places: I64) -> list[i
                 loss += alarms * (unit // (n_trials - level)) * population.n_with_targets * beta.numerator
         losses.append(loss)
     return losses
-
-
-BAYES_NEEDS: tuple[type[Statistic], ...] = (Hits, AtBayes)
-"""The statistics that errors at the Bayes threshold need."""
-
-
-def errors_at_bayes(scored: Scored, population: Population) -> tuple[I64, I64]:
-    """The misses and the false alarms of every query of a condition at the Bayes threshold."""
-    hits, groups = scored[Hits], population.condition.groups
-    inside = groups[hits.group] & (hits.score >= -scored.reference.prior_log_odds)
-    accepted_hits = np.bincount(hits.query[inside], minlength=scored.reference.n_queries)
-    accepted = scored[AtBayes].counts[:, groups].sum(axis=1)
-    return population.targets - accepted_hits, accepted - accepted_hits
 
 
 def with_imputed(sweep: Sweep, population: Population, trials: Censored) -> Sweep:

@@ -98,7 +98,7 @@ from swsdask.statistics.statistic import Statistic
 
 
 class DetectionErrorTradeoff:
-    """eer, p_miss@P_FA."""
+    """Equal error rate, and miss probability at given false alarm probabilities."""
 
     names: ClassVar[tuple[str, ...]] = ("eer", "p_miss@")
     needs: ClassVar[tuple[type[Statistic], ...]] = sweep.NEEDS
@@ -166,7 +166,7 @@ _QUOTIENTS = {row.name: row.quotient for row in TABLE if row.quotient is not Non
 
 
 class PrecisionRecall:
-    """precision, recall, f1, by decision and at thresholds; best_f1 and its threshold."""
+    """Precision, recall and F1 by decision and at thresholds; the best F1 and its threshold."""
 
     names: ClassVar[tuple[str, ...]] = (*_QUOTIENTS, "best_f1", "best_f1_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *sweep.QUERY_NEEDS)))

@@ -1,4 +1,4 @@
-"""Term-weighted value: actual, maximum, optimum, supremum, and at chosen thresholds; and where a system loses.
+"""Term-weighted value: actual, maximum, optimum, supremum, at chosen thresholds, with offsets; where a system loses.
 
 OTWV: the TWV of the best threshold for every query (NIST's optimum TWV)
 ------------------------------------------------------------------------
@@ -96,6 +96,15 @@ negative for a system that rejects everything if no threshold is better than tha
 
 QUIRK, under `compat = "mediaeval"`: MTWV may accept imputed trials, which the other measures never do. So
 `loss_across_queries` and `loss_threshold` are not defined.
+
+TWV with an offset of the scores of each query
+----------------------------------------------
+One threshold cannot reach this value: `twv_query_offset` is the TWV with each query's best threshold, hence OTWV,
+which MediaEval's tool calls the upper bound of TWV. No calibration gives more, even with a map for each query.
+
+QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.mediaeval_tool`) anywhere,
+also between equal scores, and the list includes imputed trials. So its bound can be higher than any threshold gives.
+The tool prints a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.mediaeval_tool`).
 """
 
 from __future__ import annotations
@@ -110,18 +119,23 @@ import numpy as np
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.cross_entropy import censored
 from swsdask.measures.measure import Population, Scored, Values, kept, ratio
-from swsdask.measures.rates import confusion_counts, has_trials, undefined_without
-from swsdask.measures.sweep import (
+from swsdask.measures.mediaeval_tool import LIST_NEEDS, TrialList, trial_list
+from swsdask.measures.rates import (
     BAYES_NEEDS,
+    confusion_counts,
+    errors_at_bayes,
+    has_trials,
+    twv,
+    undefined_without,
+)
+from swsdask.measures.sweep import (
     NEEDS,
     QUERY_NEEDS,
     TOLERANCE,
     Sweep,
     best_place,
-    errors_at_bayes,
     query_sweep,
     threshold_sweep,
-    twv,
     with_imputed,
 )
 from swsdask.model.trials import F64, I32, I64, Bool
@@ -131,7 +145,7 @@ from swsdask.statistics.statistic import Statistic
 
 
 class OptimumTwv:
-    """otwv and its error rates; per query also its threshold."""
+    """Optimum TWV and its error rates; per query also its threshold."""
 
     names: ClassVar[tuple[str, ...]] = ("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*QUERY_NEEDS, AllScores)
@@ -272,7 +286,7 @@ def _weighed(counts: I64, totals: I64, weight: float) -> F64:
 
 
 class ActualTwv:
-    """atwv, actual_threshold."""
+    """Actual TWV, and the threshold that its decisions follow."""
 
     names: ClassVar[tuple[str, ...]] = ("atwv", "actual_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
@@ -323,7 +337,7 @@ def _threshold_of_kwseval(min_yes: F64, max_no: F64) -> F64:
 
 
 class ThresholdTwv:
-    """twv_bayes, twv@THETA."""
+    """TWV at the Bayes threshold and at given thresholds."""
 
     names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *BAYES_NEEDS)))
@@ -344,7 +358,7 @@ _TIE = 1e-12
 
 
 class MaximumTwv:
-    """mtwv, its thresholds and its error rates."""
+    """Maximum TWV, its thresholds and its error rates."""
 
     names: ClassVar[tuple[str, ...]] = (
         "mtwv",
@@ -403,7 +417,7 @@ def _candidates(sweep: Sweep, *, reject_all: bool) -> I64:
 
 
 class SupremumTwv:
-    """stwv, stwv_p_miss."""
+    """Supremum TWV and its miss probability."""
 
     names: ClassVar[tuple[str, ...]] = ("stwv", "stwv_p_miss")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
@@ -420,7 +434,7 @@ class SupremumTwv:
 
 
 class ApplicationParameters:
-    """beta, effective_prior, bayes_threshold."""
+    """The operating point as single numbers."""
 
     names: ClassVar[tuple[str, ...]] = ("beta", "effective_prior", "bayes_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
@@ -437,7 +451,7 @@ _STEPS = (SupremumTwv(), OptimumTwv(), MaximumTwv(), ActualTwv())
 
 
 class TwvLosses:
-    """loss_not_found, loss_within_query, loss_across_queries, loss_threshold."""
+    """The parts of 1 - ATWV."""
 
     names: ClassVar[tuple[str, ...]] = ("loss_not_found", "loss_within_query", "loss_across_queries", "loss_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(
@@ -459,3 +473,37 @@ class TwvLosses:
             reached = (1.0, stwv, otwv, np.nan if imputes else mtwv, atwv)
             parts = (before - after for before, after in pairwise(reached))
             yield population.overall(dict(zip(self.names, parts, strict=True)))
+
+
+class QueryOffset:
+    """TWV with an offset of the scores of each query."""
+
+    names: ClassVar[tuple[str, ...]] = ("twv_query_offset",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*QUERY_NEEDS, *LIST_NEEDS)))
+
+    def values(self, scored: Scored) -> Iterator[Values]:
+        """Overall."""
+        beta = scored.weights.beta
+        for population in scored.populations:
+            if scored.settings.compat == "mediaeval":
+                trials = trial_list(scored, population)
+                misses, false_alarms = np.zeros((2, scored.reference.n_queries), np.int64)
+                misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, beta)
+            else:
+                own, best = query_sweep(scored, population), best_rows(scored, population, "none")
+                misses, false_alarms = population.targets - own.hits[best], own.false_alarms[best]
+            yield population.overall({"twv_query_offset": twv(*population.rates_of(misses, false_alarms), beta)})
+
+
+def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
+    """Misses and false alarms of every query of a list, int64, at the best cut of its trials."""
+    found = np.zeros((2, trials.n_queries), np.int64)
+    targets = trials.target[trials.by_query]
+    for query, (begin, end) in enumerate(pairwise(trials.offsets.tolist())):
+        target = targets[begin:end]
+        missed, rejected = (np.append(0, np.cumsum(side)) for side in (target, ~target))
+        alarms = rejected[-1] - rejected
+        loss = missed / max(missed[-1], 1) + beta * (alarms / max(alarms[0], 1))
+        best = int(np.argmin(loss))
+        found[:, query] = missed[best], alarms[best]
+    return found[0], found[1]
