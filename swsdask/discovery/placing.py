@@ -54,6 +54,7 @@ import pyarrow as pa
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import holding, sharing_most
 from swsdask.kernels.placing import place_document, place_tde, place_tdev2
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import (
     MAX_FOLDS,
     NO_FOLD,
@@ -206,8 +207,7 @@ def locate(fragments: Fragments, corpus: Corpus) -> Discovered:
 
     order = rows_in_order(file, start, end)
     file, start, end = file[order], start[order], end[order]
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = (file[1:] != file[:-1]) | (start[1:] != start[:-1]) | (end[1:] != end[:-1])
+    fresh = row_changes(file, start, end)
     member = np.empty(len(order), np.int64)
     member[order] = np.cumsum(fresh) - 1
     file, start, end = file[fresh], start[fresh], end[fresh]
@@ -294,9 +294,9 @@ def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> FileIntervals:
     of two equally near), subject to no part being empty.
     """
     part = equal_parts((phones.end - phones.start).astype(np.int64), n_folds)
-    begins = np.flatnonzero((np.diff(phones.file, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0))
+    begins = np.flatnonzero(row_changes(phones.file, part))
     file, fold = phones.file[begins], part[begins]
-    opens = np.diff(file, prepend=-1) != 0
+    opens = row_changes(file)
     start = np.where(opens, 0, phones.start[begins]).astype(np.int32)
     end = np.where(np.append(opens[1:], True), MAX_TICKS, np.append(start[1:], 0)).astype(np.int32)
     return FileIntervals(file, start, end, fold, first_rows(file, n_files))

@@ -96,7 +96,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.sums import highest_behind, rounded_sums, running_sums
-from swsdask.measures.measure import Population, Scored, Values, kept, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.rankings import (
     JUDGED,
     NEEDS,
@@ -108,6 +108,7 @@ from swsdask.measures.rankings import (
     query_rankings,
     steps,
 )
+from swsdask.model.columns import list_sums, ratio
 from swsdask.model.measures import at_level, named_at
 from swsdask.model.ranked_measures import WITHOUT_ORDER, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool

@@ -26,9 +26,9 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.kernels.sums import rounded_sums, running_sums
-from swsdask.measures.measure import Scored, Values, ratio
+from swsdask.measures.measure import Scored, Values
+from swsdask.model.columns import ratio, row_changes
 from swsdask.model.trials import I64
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic
 

@@ -205,25 +205,6 @@ def present(reference: Reference, counts: Counts) -> Bool:
     return there
 
 
-def ratio(counts: I64 | F64, totals: I64 | F64) -> F64:
-    """Columns of counts / totals, NaN where the total is 0 or less."""
-    quotients = np.full(len(totals), np.nan)
-    np.divide(counts, totals, out=quotients, where=totals > 0)
-    return quotients
-
-
-def between(counts: I64 | Bool, begin: I64, end: I64) -> I64:
-    """The sums of counts[begin[i] : end[i]]."""
-    sums = np.append(0, np.cumsum(counts))
-    found: I64 = sums[end] - sums[begin]
-    return found
-
-
-def list_sums(counts: I64 | Bool, offsets: I64) -> I64:
-    """The sums of the lists counts[offsets[i] : offsets[i + 1]]."""
-    return between(counts, offsets[:-1], offsets[1:])
-
-
 Kind = TypeVar("Kind", bound=Statistic)
 Arguments = TypeVarTuple("Arguments")
 Derived = TypeVar("Derived")

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
-from swsdask.measures.measure import Population, Scored, between, kept, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, kept
+from swsdask.model.columns import between, list_sums, ratio
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, layers_of

@@ -49,7 +49,8 @@ from typing import ClassVar, TypeVar, overload
 
 import numpy as np
 
-from swsdask.measures.measure import Population, Scored, Values, kept, ratio
+from swsdask.measures.measure import Population, Scored, Values, kept
+from swsdask.model.columns import ratio
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import NO, YES, Counts
 from swsdask.statistics.ladder import AtBayes, Hits

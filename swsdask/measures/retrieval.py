@@ -89,8 +89,9 @@ from swsdask.measures.average_precision import (
     ranked_queries,
     sums_of,
 )
-from swsdask.measures.measure import Population, Scored, Values, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, Values
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
+from swsdask.model.columns import list_sums, ratio
 from swsdask.model.measures import named_at
 from swsdask.model.ranked_measures import RELEVANT, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool

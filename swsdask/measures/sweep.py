@@ -21,8 +21,9 @@ import numpy as np
 
 from swsdask.kernels.ladder import add_rates, find_own_rungs
 from swsdask.measures.cross_entropy import Censored
-from swsdask.measures.measure import Population, Scored, between, kept
+from swsdask.measures.measure import Population, Scored, kept
 from swsdask.measures.rates import twv
+from swsdask.model.columns import between
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_targets, layers_of, strata_of
 from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder

@@ -82,13 +82,14 @@ from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, Blocks, affine, pooled_blocks
 from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.logistic_fit import ScoreShares, prior_entropy
-from swsdask.measures.measure import Curve, Population, Scored, Values, ratio
+from swsdask.measures.measure import Curve, Population, Scored, Values
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import (
     QuerySweep,
     query_sweep,
     threshold_sweep,
 )
+from swsdask.model.columns import ratio
 from swsdask.model.measures import TABLE, Accepted
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts

@@ -118,7 +118,7 @@ import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.cross_entropy import censored
-from swsdask.measures.measure import Population, Scored, Values, kept, ratio
+from swsdask.measures.measure import Population, Scored, Values, kept
 from swsdask.measures.mediaeval_tool import LIST_NEEDS, TrialList, trial_list
 from swsdask.measures.rates import (
     BAYES_NEEDS,
@@ -138,6 +138,7 @@ from swsdask.measures.sweep import (
     threshold_sweep,
     with_imputed,
 )
+from swsdask.model.columns import ratio
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts, strata_of
 from swsdask.statistics.ladder import AllScores, Hits

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.conditions import ALL
-from swsdask.measures.measure import Population, Scored, ratio
+from swsdask.measures.measure import Population, Scored
+from swsdask.model.columns import ratio
 from swsdask.model.results import Note, note_lines
 from swsdask.model.trials import I64, Bool, Reference, given_scores
 from swsdask.model.units import TICKS_PER_SECOND

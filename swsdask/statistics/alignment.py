@@ -51,10 +51,10 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.align import Candidates, Occurrences, align, in_time_order, near_occurrences
+from swsdask.model.columns import row_changes
 from swsdask.model.schemas import INSIDE
 from swsdask.model.trials import F64, I8, I32, I64, AlignmentRule, Detections, Reference, ScoreRange, Trials
 from swsdask.model.units import TICKS_PER_SECOND
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.place_trials import (
     Places,
     best_entries,

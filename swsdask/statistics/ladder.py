@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import Counts, class_layers, strata_of, stretches, trial_groups
 from swsdask.statistics.statistic import FirstRound, Found, Statistic
 

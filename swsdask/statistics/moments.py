@@ -26,9 +26,9 @@ import numpy as np
 
 from swsdask.kernels.ladder import count_slots
 from swsdask.kernels.moments import FARTHEST, SUMS, add_powers, merge_sums, nodes, reach
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import (
     Counts,
     class_layers,

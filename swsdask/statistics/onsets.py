@@ -18,8 +18,8 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use_onsets
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import trial_groups
 from swsdask.statistics.statistic import FirstRound, Found, OfDetections, Statistic
 

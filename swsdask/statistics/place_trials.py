@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.kernels.rows import best_detections, pairs_ascend, target_rows
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.errors import SHOWN, InputError, Problem
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
 from swsdask.model.units import TICKS_PER_SECOND, seconds
-from swsdask.statistics.columns import distinct_pairs
 
 
 def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> I16 | None:

@@ -12,9 +12,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from swsdask.kernels.resampling import find_ladder_slots
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.alignment import ranked_events
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import Counts, stratum_numbers, stretches, trial_groups
 from swsdask.statistics.ladder import Hits, Ladder
 from swsdask.statistics.moments import Bins, LayeredScores, Moments, Zoom, ZoomedMoments

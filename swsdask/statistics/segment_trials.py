@@ -40,8 +40,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.trials import I8, I32, I64, Bool, Detections, Reference, Segments, Trials
-from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.place_trials import Places, best_rows, evaluated_rows, middle_noise, trials_of_highest
 
 _LIMIT = 2**34

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from swsdask.discovery.corpus import per_corpus
-from swsdask.discovery.counting.per_fold import FoldMembers, changes, completable, most_folds
+from swsdask.discovery.counting.per_fold import FoldMembers, completable, most_folds
 from swsdask.kernels.matching import Entries, Rows
 from swsdask.kernels.ngrams import (
     SHORTEST,
@@ -39,6 +39,7 @@ from swsdask.kernels.ngrams import (
     trigrams,
 )
 from swsdask.kernels.pairs import holding
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered, Folds, Tokens
 from swsdask.model.trials import I16, I32, I64
 
@@ -116,13 +117,13 @@ def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Ent
 
     order = np.lexsort((members.fragment, reads, members.slot, members.cluster))
     members, reads = members.take(order), reads[order]
-    begins = np.flatnonzero(changes(members.cluster, members.slot, reads))
+    begins = np.flatnonzero(row_changes(members.cluster, members.slot, reads))
     foremost = np.repeat(members.fragment[begins], np.diff(begins, append=len(reads)))
     order = np.lexsort((members.fragment, foremost, members.slot, members.cluster))
     members, foremost = members.take(order), foremost[order]
 
-    begins = np.flatnonzero(changes(members.cluster, members.slot, foremost))
-    new_group = changes(members.cluster, members.slot)
+    begins = np.flatnonzero(row_changes(members.cluster, members.slot, foremost))
+    new_group = row_changes(members.cluster, members.slot)
     group = np.cumsum(new_group) - 1
     bounds = np.append(np.flatnonzero(new_group[begins]), len(begins))
     at, phone, room = _phones(corpus, discovered, members)

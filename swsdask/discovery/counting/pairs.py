@@ -19,6 +19,7 @@ from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import ACROSS_FILES, Times, overlapping, ranks, repeated_pairs
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64, Bool
 
@@ -278,9 +279,7 @@ def _timed_labels(corpus: Corpus) -> I32:
     """Numbers for the phones, equal for those of equal onset, offset and label, int32 [n_phones]."""
     phones = corpus.phones
     order = np.lexsort((phones.label, phones.end, phones.start))
-    new = np.zeros(len(order), np.bool_)
-    for column in (phones.start, phones.end, phones.label):
-        new |= np.diff(column[order], prepend=-1) != 0
+    new = row_changes(*(column[order] for column in (phones.start, phones.end, phones.label)))
     number = np.empty(len(order), np.int32)
     number[order] = np.cumsum(new) - 1
     return number

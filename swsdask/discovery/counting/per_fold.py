@@ -19,6 +19,7 @@ import numpy as np
 
 from swsdask.discovery.placing import first_rows, folds_of, segments_of
 from swsdask.kernels.placing import most_covered, place_tde, place_touching, same_labels
+from swsdask.model.columns import ratio, row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
@@ -27,9 +28,7 @@ from swsdask.model.units import TICKS_PER_SECOND
 def union(*numbers: I64) -> I64:
     """Return the set of all numbers of some arrays, which may be in any order."""
     ordered = np.sort(np.concatenate(numbers), kind="stable")
-    fresh = np.ones(len(ordered), np.bool_)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh]
+    return ordered[row_changes(ordered)]
 
 
 def are_in(numbers: I64, those: I64) -> Bool:
@@ -86,11 +85,6 @@ def things_counted(of: I64, fold_set: int, corpus: Corpus) -> I64:
     """Count distinct things in each fold of one set, int64 [n_folds]."""
     place = of >> _NUMBER_BITS
     return np.bincount(place[place >> _FOLD_BITS == fold_set] & _FOLD, minlength=len(corpus.folds[fold_set].names))
-
-
-def ratio(part: I64, whole: I64) -> F64:
-    """Part / whole, float64; NaN if whole is 0."""
-    return np.where(whole == 0, np.nan, part / np.where(whole == 0, 1, whole))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +153,13 @@ def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> 
     d = discovered
     begin, end = np.searchsorted(d.member_cluster, [low, high])
     cluster, fragment = d.member_cluster[begin:end].astype(np.int64), d.member_fragment[begin:end]
-    wanted = changes(cluster, fragment) & (d.last[fragment] - d.first[fragment] >= corpus.readings.min_phones)
+    wanted = row_changes(cluster, fragment) & (d.last[fragment] - d.first[fragment] >= corpus.readings.min_phones)
     cluster, fragment = cluster[wanted], fragment[wanted]
     fold_set, member = np.nonzero(d.fold[:, fragment] != NO_FOLD)
     cluster, fragment = cluster[member], fragment[member]
     members = FoldMembers(cluster, fold_set * most_folds(corpus) + d.fold[fold_set, fragment], fragment)
     members = members.take(np.lexsort((fragment, members.slot, cluster)))
-    first = changes(members.cluster, members.slot)
+    first = row_changes(members.cluster, members.slot)
     return members.take(~(first & np.append(first, True)[1:]))
 
 
@@ -180,15 +174,6 @@ def tiles(cluster: I64, steps: I64, n_classes: int, work: int) -> Iterator[Tile]
     for first, end in pairwise(np.unique([0, *cuts.tolist(), len(cluster)]).tolist()):
         low = int(cluster[first])
         yield Tile(low, int(cluster[end - 1]) + 1, first - int(first_of[low]), end - int(first_of[low]))
-
-
-def changes(*columns: I64 | I32) -> Bool:
-    """Select the rows that are the first or differ from the one before in any of some columns."""
-    changed = np.zeros(len(columns[0]), np.bool_)
-    changed[:1] = True
-    for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return changed
 
 
 _STEPS_PER_FRAGMENT = 32

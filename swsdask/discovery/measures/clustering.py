@@ -97,7 +97,6 @@ from swsdask.discovery.counting.per_fold import (
     are_in,
     distinct_things,
     most_folds,
-    ratio,
     rows_of,
     things,
     things_counted,
@@ -110,6 +109,7 @@ from swsdask.discovery.counting.per_fold import (
 from swsdask.discovery.placing import folds_of, phones_of
 from swsdask.kernels.ngrams import find_sequences, number_sequences
 from swsdask.kernels.pairs import ANY_TIME, MOST_OF_THE_SHORTER, NEAR, NEAR_OR_ANY_TIME
+from swsdask.model.columns import ratio, row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 
@@ -399,6 +399,5 @@ def _distinct(parts: Iterable[Near]) -> Near:
     fold_set, fold, first, last = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.lexsort((last, first, fold, fold_set))
     near = Near(fold_set[order], fold[order], first[order], last[order])
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = np.any([column[1:] != column[:-1] for column in near], axis=0)
+    fresh = row_changes(*near)
     return Near(near.fold_set[fresh], near.fold[fresh], near.first[fresh], near.last[fresh])

@@ -74,11 +74,9 @@ from swsdask.discovery.counting.per_fold import (
     ByFiles,
     FileRange,
     Tile,
-    changes,
     completable,
     distinct_things,
     most_folds,
-    ratio,
     rows_counted,
     rows_of,
     things_counted,
@@ -89,6 +87,7 @@ from swsdask.kernels.matching import U32, count_pairs, match_rows, maximal, numb
 from swsdask.kernels.ngrams import SHORTEST, refine
 from swsdask.kernels.pairs import have_partner
 from swsdask.kernels.placing import add_union, mark_phones
+from swsdask.model.columns import ratio, row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 
@@ -286,7 +285,7 @@ def pairs_of_folds(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> I
 
 def _group_ends(cluster: I64, slot: I64) -> I64:
     """The row after the last of each row's group, int64."""
-    first = np.flatnonzero(changes(cluster, slot))
+    first = np.flatnonzero(row_changes(cluster, slot))
     sizes = np.diff(first, append=len(cluster))
     return np.repeat(first + sizes, sizes)
 
@@ -379,9 +378,7 @@ def phones_to_cover(corpus: Corpus) -> I16:
 
 def _paired(cluster: I32, fold: I16, fragment: I64, discovered: Discovered) -> Bool:
     """Whether each member is in a pair of P_disc; rows are sorted by (cluster, fold, fragment)."""
-    begins = np.ones(len(cluster), np.bool_)
-    begins[1:] = (cluster[1:] != cluster[:-1]) | (fold[1:] != fold[:-1])
-    groups = np.append(np.flatnonzero(begins), len(cluster))
+    groups = np.append(np.flatnonzero(row_changes(cluster, fold)), len(cluster))
     return have_partner(groups, discovered.file[fragment], discovered.start[fragment], discovered.end[fragment])
 
 

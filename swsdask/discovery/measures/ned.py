@@ -45,6 +45,7 @@ from swsdask.discovery.counting.pairs import (
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.edit_distance import WORD, Types, add_distances, edit_distances
 from swsdask.kernels.pairs import MOST_OF_THE_SHORTER, NEAR
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I32, I64
 
@@ -113,8 +114,7 @@ class EditDistances:
         )
         order = np.lexsort((distance, length, slot))
         slot, length, distance, pairs = slot[order], length[order], distance[order], pairs[order]
-        new = np.ones(len(order), np.bool_)
-        new[1:] = (np.diff(slot) != 0) | (np.diff(length) != 0) | (np.diff(distance) != 0)
+        new = row_changes(slot, length, distance)
         summed = np.add.reduceat(pairs, np.flatnonzero(new)) if len(pairs) else pairs
         kept = summed != 0
         return type(self)(slot[new][kept], length[new][kept], distance[new][kept], summed[kept])
@@ -252,12 +252,12 @@ def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -
     kind = discovered.type[whole.fragment].astype(np.int64)
     order = np.lexsort((kind, whole.side))
     kind, side = kind[order], whole.side
-    new = (np.diff(kind, prepend=-1) != 0) | (np.diff(side, prepend=-1) != 0)
+    new = row_changes(kind, side)
     phones = _spelling(corpus, discovered).length(whole.fragment[order])
     cost = bounds_of(np.where(new, 1 + phones // _PHONES_PER_STEP, 0))
     within = cost[1:] - 1 - cost[whole.bounds][side]
     blocks = within // math.isqrt(work * _PAIRS_PER_STEP)
-    begins = np.flatnonzero((np.diff(blocks, prepend=-1) != 0) | (np.diff(side, prepend=-1) != 0))
+    begins = np.flatnonzero(row_changes(blocks, side))
     bounds = np.append(begins, len(kind))
     first = np.searchsorted(side[begins], np.arange(len(whole.bounds)))
     left, right, weight = _crossed(whole, first)

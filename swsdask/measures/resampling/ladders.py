@@ -22,12 +22,13 @@ import numpy as np
 
 from swsdask.kernels.resampling import best_twv, precision_areas
 from swsdask.measures.average_precision import expected_area
-from swsdask.measures.measure import Population, Scored, ratio
+from swsdask.measures.measure import Population, Scored
 from swsdask.measures.rankings import Rankings, ranked_hits, rankings_of
 from swsdask.measures.rates import BAYES_NEEDS, errors_at_bayes
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.measures.sweep import QUERY_NEEDS, query_sweep
 from swsdask.measures.twv import Accepting, best_rows, highest_scores
+from swsdask.model.columns import ratio
 from swsdask.model.ranked_measures import AveragePrecisionSettings
 from swsdask.model.samples import Averages, AveragesByHighest, Sample, drawn_of, unweighted
 from swsdask.model.trials import F64, I32, I64
