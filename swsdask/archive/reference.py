@@ -55,7 +55,7 @@ class _Spoken:
     segments: Segments | None
     queries: Bool
 
-    def of(self, listed: frozenset[str] | None) -> _Spoken:
+    def restricted_to(self, listed: frozenset[str] | None) -> _Spoken:
         """Select the queries that a run lists; None: all."""
         if listed is None:
             return self
@@ -106,7 +106,7 @@ def build_references(
         counts = frozenset(_oov_counts(run).items()) if by_counts else frozenset[tuple[str, str]]()
         alike.setdefault((counts, listed_queries(run) if by_lists else None), []).append(run)
     return [
-        (_reference(archive, spoken.of(listed), settings, by, dict(counts), apart=apart), same)
+        (_reference(archive, spoken.restricted_to(listed), settings, by, dict(counts), apart=apart), same)
         for (counts, listed), same in alike.items()
     ]
 

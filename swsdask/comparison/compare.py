@@ -83,7 +83,7 @@ class _ByMeasure:
             keys = [(system, both.tobytes()) for system in (a, b)]
             for key in keys:
                 if key not in samples:
-                    samples[key] = by_system[key[0]].of(both)
+                    samples[key] = by_system[key[0]].restricted_to(both)
             n_only_one = int(np.count_nonzero(queries[a] != queries[b]))
             found.append(ComparedSystems(a, b, keys[0], keys[1], int(both.sum()), n_only_one))
         return cls(own, samples, found)

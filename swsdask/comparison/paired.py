@@ -226,7 +226,7 @@ class _Pairs:
 
     places: Sequence[SystemPair]
 
-    def of(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
+    def bind(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
         return [Pair(samples[one], samples[other]) for one, other in self.places]
 
     def __str__(self) -> str:
@@ -295,7 +295,7 @@ def _resampled(system: OfSystem, draws: Draws) -> list[SampleReplicates]:
 
 def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _PartTested:
     samples, draws = shared
-    pairs = part.of(samples)
+    pairs = part.bind(samples)
     by_other = sorted(range(len(pairs)), key=lambda number: part.places[number][::-1])
     rows = np.empty((len(pairs), len(Tested._fields)))
     rows[by_other] = compare_pairs([pairs[number] for number in by_other], draws.how)  # shared samples stay in caches
@@ -307,4 +307,4 @@ def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _
 
 def _largest_t(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Bool]) -> MaxT:
     samples, finite = shared
-    return MaxT.of(pair.t(finite) for pair in part.of(samples))
+    return MaxT.of(pair.t(finite) for pair in part.bind(samples))

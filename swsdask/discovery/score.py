@@ -410,10 +410,10 @@ def _rows(numbers: FoldNumbers) -> Iterator[tuple[str, str, float]]:
 def left_out_notes(conditions: Sequence[FoldNumbers]) -> Iterator[Note]:
     """The means that leave out folds in which the measure is not defined."""
     for numbers in conditions:
-        of: dict[int, list[str]] = {}
+        by_count: dict[int, list[str]] = {}
         for name, count in numbers.left_out.items():
-            of.setdefault(count, []).append(name)
-        for count, names in of.items():
+            by_count.setdefault(count, []).append(name)
+        for count, names in by_count.items():
             where = f"folds where {', '.join(names)} are not defined"
             text = f"{numbers.condition}: means leave out {count} of {len(numbers.folds)} {where}."
             yield Note(text, f"{numbers.condition}: means leave out {where}.")

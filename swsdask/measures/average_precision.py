@@ -262,22 +262,22 @@ def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSett
     return math.fsum(areas)
 
 
-def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
+def _areas(ranked: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
     """The sums of hits times precision of every ranking, and the highest precision of the first.
 
     Terms are added as `addition` says; if scores are compared as text, one by one (the QUIRK above). `behind` is the
     highest precision after the steps.
     """
-    precision, before = of.precision, of.before
+    precision, before = ranked.precision, ranked.before
     if options.interpolation == "max" and len(precision):
-        precision = np.maximum(highest_behind(precision, of.offsets), behind)
+        precision = np.maximum(highest_behind(precision, ranked.offsets), behind)
         before = np.maximum(before, precision)
         behind = float(precision[0])
     height = precision
     if options.integration == "trapezoid":
         height = np.where(np.isnan(before), precision, (before + precision) / 2)
     addition: Addition = "running" if options.score_order == "text" else options.addition
-    return sums_of(of.hits * height, of.offsets, addition), behind
+    return sums_of(ranked.hits * height, ranked.offsets, addition), behind
 
 
 def sums_of(terms: F64, offsets: I64, addition: Addition) -> F64:
@@ -339,15 +339,15 @@ def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
 def precisions_at_recalls(scored: Scored, population: Population, level: int, recalls: tuple[float, ...]) -> F64:
     """The highest precision at a recall or a higher one: float64 [len(recalls), n_rankings]."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
-    of = steps(rankings, "group" if options.ties in WITHOUT_ORDER else options.ties)
-    highest = np.append(highest_behind(of.precision, of.offsets), 0.0)
+    ranked = steps(rankings, "group" if options.ties in WITHOUT_ORDER else options.ties)
+    highest = np.append(highest_behind(ranked.precision, ranked.offsets), 0.0)
     number = np.arange(len(rankings))
-    most = int(max(of.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
-    place = np.repeat(number, np.diff(of.offsets)) * most + of.recalled.astype(np.int64)
+    most = int(max(ranked.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
+    place = np.repeat(number, np.diff(ranked.offsets)) * most + ranked.recalled.astype(np.int64)
     levels, of_level = np.unique(rankings.relevant, return_inverse=True)
     hits = _hits_at_recalls(recalls, tuple(levels.tolist()), options.recall_rounding)[:, of_level]
     first = np.searchsorted(place, number * most + hits)
-    reached = np.where(first < of.offsets[1:], highest[first], 0.0)
+    reached = np.where(first < ranked.offsets[1:], highest[first], 0.0)
     return np.where(rankings.relevant > 0, reached, np.nan)
 
 

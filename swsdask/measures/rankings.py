@@ -166,22 +166,22 @@ class JudgedRankings:
 
     def at(self, level: int) -> Rankings:
         """Return the rankings with the judged trials of grade `level` or above as hits, all others as false alarms."""
-        of, relevant = self.rankings, self.grade >= level
-        begin = np.append(0, np.cumsum(of.new))
+        graded, relevant = self.rankings, self.grade >= level
+        begin = np.append(0, np.cumsum(graded.new))
         sums = np.append(0, np.cumsum(relevant))
-        first = of.hit_offsets[of.number]
+        first = graded.hit_offsets[graded.number]
         others_above = (begin[:-1] - first) - (sums[begin[:-1]] - sums[first])
         others_through = (begin[1:] - first) - (sums[begin[1:]] - sums[first])
         new = np.diff(sums[begin])
         held = new > 0
         return Rankings(
-            offsets=np.append(0, np.cumsum(held))[of.offsets],
+            offsets=np.append(0, np.cumsum(held))[graded.offsets],
             new=new[held],
-            above=(of.above + others_above)[held],
-            through=(of.through + others_through)[held],
-            in_front=None if of.in_front is None else (self.rank - 1 - self.before(relevant))[relevant],
+            above=(graded.above + others_above)[held],
+            through=(graded.through + others_through)[held],
+            in_front=None if graded.in_front is None else (self.rank - 1 - self.before(relevant))[relevant],
             relevant=self.n_judged(self.judged >= level),
-            retrieved=of.retrieved,
+            retrieved=graded.retrieved,
         )
 
 

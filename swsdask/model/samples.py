@@ -69,7 +69,7 @@ class SampleOfQueries(Sample, Protocol):
         """Return the addend of each query, NaN if it takes no part: [n_queries]; None if the measure is not a sum."""
         ...
 
-    def of(self, queries: Bool) -> SampleOfQueries:
+    def restricted_to(self, queries: Bool) -> SampleOfQueries:
         """Return the measure of some of the queries only, bool [n_queries]; the others have no part in it."""
         ...
 
@@ -101,7 +101,7 @@ class Among:
     def parts(self) -> None:
         """A measure that is not an average over queries has no addends."""
 
-    def of(self, queries: Bool) -> Among:
+    def restricted_to(self, queries: Bool) -> Among:
         """Return the sample of some of the queries only: the others are never drawn."""
         return replace(self, queries=self.queries & queries)
 
@@ -132,9 +132,11 @@ class Difference:
     def parts(self) -> None:
         """Differences are not tested query by query: their two measures may average over different queries."""
 
-    def of(self, queries: Bool) -> Difference:
+    def restricted_to(self, queries: Bool) -> Difference:
         """Return the sample of some of the queries only."""
-        return Difference(None if self.before is None else self.before.of(queries), self.after.of(queries))
+        return Difference(
+            None if self.before is None else self.before.restricted_to(queries), self.after.restricted_to(queries)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +185,7 @@ class Averages:
         columns[:, own] = self.columns
         return replace(self, columns=columns)
 
-    def of(self, queries: Bool) -> Averages:
+    def restricted_to(self, queries: Bool) -> Averages:
         """Return the sample of some of the queries only, bool [n_queries]; the others have no part in it."""
         return replace(self, columns=np.where(queries, self.columns, np.nan))
 
@@ -233,9 +235,9 @@ class AveragesByHighest:
         scores[own] = self.scores
         return AveragesByHighest(self.others.among(own), self.highest.among(own), scores)
 
-    def of(self, queries: Bool) -> AveragesByHighest:
+    def restricted_to(self, queries: Bool) -> AveragesByHighest:
         """Return the sample of some of the queries only, bool [n_queries]; the others have no part in it."""
-        return replace(self, others=self.others.of(queries), highest=self.highest.of(queries))
+        return replace(self, others=self.others.restricted_to(queries), highest=self.highest.restricted_to(queries))
 
     @property
     def _scores(self) -> F64:

@@ -66,8 +66,8 @@ def _told(found: Comparison) -> list[str]:
 
 def made(how: Resampling) -> str:
     """Describe how a comparison was made."""
-    of = "queries and documents" if how.resample == "documents" else how.resample
-    drawn = f"{counted(how.replicates, 'replicates')} of the {of}, seed {how.seed}, {how.interval} intervals"
+    units = "queries and documents" if how.resample == "documents" else how.resample
+    drawn = f"{counted(how.replicates, 'replicates')} of the {units}, seed {how.seed}, {how.interval} intervals"
     return f"{drawn}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}"
 
 

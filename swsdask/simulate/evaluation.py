@@ -196,9 +196,9 @@ def nights(runs: Path, inbox: Path) -> list[tuple[str, Callable[[], None]]]:
     `runs` is the folder of the runs of `simulate.evaluation`; `inbox` gets a folder for each system.
     """
 
-    def arrive(system: str, of: str) -> None:
+    def arrive(system: str, original: str) -> None:
         (inbox / system).mkdir(parents=True, exist_ok=True)
-        copyfile(runs / f"{of}.kwslist.xml", inbox / system / "run.kwslist.xml")
+        copyfile(runs / f"{original}.kwslist.xml", inbox / system / "run.kwslist.xml")
 
     def first() -> None:
         for system in ("weak", "middling", "overconfident"):

@@ -183,7 +183,7 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     # A cell concerns only a few neighbouring groups of the evaluation.
     first, last = (int(near_group.min()), int(near_group.max()) + 1) if len(near) else (0, 0)
     begins = groups.occurrence[first : last + 1]
-    of, within = groups.occurrences, slice(begins[0], begins[-1])
+    occurrences, within = groups.occurrences, slice(begins[0], begins[-1])
     of_group, order, middle = in_time_order(
         near, near_group - np.int32(first), last - first, d.start, d.duration, d.score, decision, _in_seconds(reference)
     )
@@ -191,7 +191,9 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     mapped = align(
         Candidates(middle, start, start + d.duration[order], d.score[order]),
         of_group,
-        Occurrences(of.opens[within], of.closes[within], of.start[within], of.end[within]),
+        Occurrences(
+            occurrences.opens[within], occurrences.closes[within], occurrences.start[within], occurrences.end[within]
+        ),
         begins - begins[0],
         lowest[first:last],
         highest[first:last],

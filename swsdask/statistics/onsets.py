@@ -207,7 +207,8 @@ def _stepped(time: I32, step: int) -> I64:
 
 def _points(trials: Trials) -> tuple[I32, I32]:
     """The document and the start of every trial's detection."""
-    of: Detections | None = trials.detections
-    if of is None or of.document is None or of.start is None:
+    detections: Detections | None = trials.detections
+    if detections is None or detections.document is None or detections.start is None:
         raise ValueError("replay points need documents and starts of detections")
-    return (of.document, of.start) if trials.row is None else (of.document[trials.row], of.start[trials.row])
+    document, start = detections.document, detections.start
+    return (document, start) if trials.row is None else (document[trials.row], start[trials.row])

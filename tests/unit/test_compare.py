@@ -392,7 +392,7 @@ def test_a_pair_whose_queries_differ_is_compared_over_those_of_both(files: Path,
         of_system = samples["oov_count=1"][measure]
         common = of_system[systems[0]].queries & of_system[systems[1]].queries
         for system in systems:
-            found, alone = of_system[system].of(common), expected[f"query~{pattern}"][measure][system]
+            found, alone = of_system[system].restricted_to(common), expected[f"query~{pattern}"][measure][system]
             assert found.value == pytest.approx(alone.value, rel=1e-12, abs=1e-12)
             assert found.replicates(weights).tolist() == pytest.approx(
                 alone.replicates(weights[both]).tolist(), rel=1e-12, abs=1e-12, nan_ok=True

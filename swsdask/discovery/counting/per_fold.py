@@ -81,9 +81,9 @@ def distinct_things(number: I32, fold: I16, fold_set: int) -> I64:
     return union(things(number[inside], fold[inside], fold_set))
 
 
-def things_counted(of: I64, fold_set: int, corpus: Corpus) -> I64:
+def things_counted(distinct: I64, fold_set: int, corpus: Corpus) -> I64:
     """Count distinct things in each fold of one set, int64 [n_folds]."""
-    place = of >> _NUMBER_BITS
+    place = distinct >> _NUMBER_BITS
     return np.bincount(place[place >> _FOLD_BITS == fold_set] & _FOLD, minlength=len(corpus.folds[fold_set].names))
 
 

@@ -218,7 +218,7 @@ class PairedWindows:
         """The pairs of both."""
         return type(self)(self.n_phones, *maximal(self.key, self.length, other.key, other.length, self.n_phones))
 
-    def of(self, slot: int) -> Self:
+    def in_slot(self, slot: int) -> Self:
         """Select the pairs of one fold of one set."""
         low, high = np.searchsorted(self.key, np.array([slot, slot + 1]) * self.n_phones**2)
         return type(self)(self.n_phones, self.key[low:high], self.length[low:high])
@@ -265,7 +265,7 @@ def pairs_of_folds(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> I
     bounds = np.searchsorted(fold[by_fold], np.arange(len(corpus.folds[fold_set].names) + 1))
     line, reach = np.full(len(phones), -1, np.int32), room.copy()
     for number, (low, high) in enumerate(pairwise(bounds)):
-        found = statistic.of(fold_set * most_folds(corpus) + number)
+        found = statistic.in_slot(fold_set * most_folds(corpus) + number)
         used = number_starts(found.key, found.length, line)
         paired, right = np.zeros((2, len(used), _LONGEST - SHORTEST + 1), np.int64)
         count_pairs(found.key, found.length, phones.label, room, phones.start, phones.end, line, paired, right)
@@ -340,9 +340,9 @@ class CoveredPhones:
             bits.append(np.packbits(marked))
             if corpus.readings.coverage == "union":
                 sizes = discovered.last[rows] - discovered.first[rows]
-                phone, of = ranges(discovered.first[rows], sizes), np.repeat(fold[counted], sizes)
-                other = to_cover[phone] != of
-                beyond.append(distinct_things(phone[other].astype(np.int32), of[other], fold_set))
+                phone, own_fold = ranges(discovered.first[rows], sizes), np.repeat(fold[counted], sizes)
+                other = to_cover[phone] != own_fold
+                beyond.append(distinct_things(phone[other].astype(np.int32), own_fold[other], fold_set))
         return cls(np.array(bits), np.concatenate(beyond))
 
     def merge(self, other: Self) -> Self:
