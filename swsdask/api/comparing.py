@@ -304,14 +304,14 @@ def sample_evaluation(
 
     The last is empty unless `documents` are resampled.
     """
-    from swsdask.comparison.resampled import DIFFERENCES, needed_for, with_parts
+    from swsdask.comparison.resampled import DIFFERENCE_MEASURES, needed_for, with_parts
     from swsdask.measures.resampling import SampleObserver
 
     if documents and evaluation.judged:
         raise SettingsError("Judgments cover only some documents: with judgments, only queries can be drawn.")
     given = names
     names = default_measures(evaluation) if names is None else names
-    sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
+    sampled = [name for name in with_parts(names) if name not in DIFFERENCE_MEASURES]
     observer = SampleObserver(sampled, _trials_of(evaluation) if documents else None)
     result, observed = score_observed(
         evaluation, needed_for(names), runs, by, executor=executor, progress=progress, observer=observer

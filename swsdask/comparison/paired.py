@@ -21,7 +21,7 @@ import numpy as np
 from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
 from swsdask.comparison.significance import (
     ENUMERATED,
-    RANKED,
+    EXACT_WILCOXON,
     MaxT,
     all_finite,
     bound_of,
@@ -210,7 +210,7 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
             p_randomization(one, other) if n_moved <= ENUMERATED else (1 + number[N_REACH]) / (1 + n),
             p_of_signs(n_moved, min(number[N_UP], number[N_DOWN])),
             p_wilcoxon(parts, exchanged[-1])
-            if n_moved <= RANKED
+            if n_moved <= EXACT_WILCOXON
             else p_of_ranks(n_moved, number[POSITIVE], number[TIES]),
         )
     return Tested(pair.difference, *ends.between(neighbours), (1 + number[N_BOOTSTRAP]) / (1 + n), *of_queries)

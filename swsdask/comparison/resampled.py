@@ -38,7 +38,7 @@ from swsdask.model.samples import (
 )
 from swsdask.model.trials import F64, I8, I32, Bool
 
-DIFFERENCES = {
+DIFFERENCE_MEASURES = {
     "loss_not_found": (None, "stwv"),
     "loss_within_query": ("stwv", "otwv"),
     "loss_across_queries": ("otwv", "mtwv"),
@@ -53,7 +53,9 @@ _TOLERANCE = 1e-9
 
 def with_parts(measures: Iterable[str]) -> list[str]:
     """The measures and those that they are differences of."""
-    named = [each for measure in measures for each in (measure, *DIFFERENCES.get(measure, ())) if each is not None]
+    named = [
+        each for measure in measures for each in (measure, *DIFFERENCE_MEASURES.get(measure, ())) if each is not None
+    ]
     return list(dict.fromkeys(named))
 
 
@@ -120,9 +122,9 @@ class QueryNumbers:
         self, measure: str, samples: Mapping[str, Mapping[str, SampleOfQueries] | None]
     ) -> dict[str, SampleOfQueries] | None:
         """The measure by system as the difference of two that have `samples`; None if it is no difference."""
-        if measure not in DIFFERENCES:
+        if measure not in DIFFERENCE_MEASURES:
             return None
-        before, after = DIFFERENCES[measure]
+        before, after = DIFFERENCE_MEASURES[measure]
         of_before, of_after = ({} if name is None else samples.get(name) or {} for name in (before, after))
         return {
             system: Difference(of_before.get(system), of_after[system])

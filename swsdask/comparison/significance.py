@@ -44,7 +44,7 @@ from swsdask.model.trials import F64, I8, I32, I64, Bool
 ENUMERATED = 20
 """The maximum number of queries with a difference for which all assignments of signs are tried."""
 
-RANKED = 50
+EXACT_WILCOXON = 50
 """The maximum number of queries with a difference for which Wilcoxon's test is exact."""
 
 _TOLERANCE = 1e-12
@@ -210,7 +210,7 @@ def p_wilcoxon(parts: F64, tolerance: float = 0.0) -> float:
     """Wilcoxon's signed-rank test: queries without a difference are left out, equal differences share their rank.
 
     A difference of at most `tolerance` counts as none, and differences are equal if they exceed the least of them by no
-    more than `tolerance`. Exact for up to `RANKED` queries with a difference, else by the normal approximation, with
+    more than `tolerance`. Exact for up to `EXACT_WILCOXON` queries with a difference, else by the normal approximation, with
     its variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
     """
     moved = parts[abs(parts) > tolerance]
@@ -225,7 +225,7 @@ def p_wilcoxon(parts: F64, tolerance: float = 0.0) -> float:
     group = np.searchsorted(ascending[begins], abs(moved), "right") - 1
     twice = (2 * np.array(begins) + sizes + 1)[group]
     positive = int(twice[moved > 0].sum())
-    if n <= RANKED:
+    if n <= EXACT_WILCOXON:
         ways = np.ones(1)
         for rank in twice.tolist():
             ways = (np.append(ways, np.zeros(rank)) + np.append(np.zeros(rank), ways)) / 2

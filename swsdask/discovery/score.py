@@ -38,7 +38,7 @@ from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.trials import F64, I16, I64
 from swsdask.scoring.rounds import AnySystem, Plan, Shared, Statistics, StatisticType, SystemResults
 
-SHOWN = 10
+CLASSES_KEPT = 10
 """The number of classes of each kind that are kept."""
 
 MOST_MEMBERS = 64
@@ -68,7 +68,7 @@ class Exemplar(NamedTuple):
 
 @dataclass(frozen=True)
 class Exemplars:
-    """The `SHOWN` best and worst classes, best or worst first."""
+    """The `CLASSES_KEPT` best and worst classes, best or worst first."""
 
     best: tuple[Exemplar, ...]
     worst: tuple[Exemplar, ...]
@@ -112,11 +112,11 @@ class Exemplars:
 
 
 def _best(found: list[Exemplar]) -> tuple[Exemplar, ...]:
-    return tuple(nsmallest(SHOWN, found, key=lambda each: (each.distance, -each.members, each.cluster)))
+    return tuple(nsmallest(CLASSES_KEPT, found, key=lambda each: (each.distance, -each.members, each.cluster)))
 
 
 def _worst(found: list[Exemplar]) -> tuple[Exemplar, ...]:
-    return tuple(nsmallest(SHOWN, found, key=lambda each: (-each.distance, -each.members, each.cluster)))
+    return tuple(nsmallest(CLASSES_KEPT, found, key=lambda each: (-each.distance, -each.members, each.cluster)))
 
 
 def _mean_distances(member: I64, sizes: I64, corpus: Corpus, discovered: Discovered) -> F64:

@@ -35,8 +35,6 @@ COMPARISON = "comparison.json"
 COMPARED = ("intervals.parquet", "differences.parquet")
 """The tables of a comparison."""
 
-Rows = Sequence[Row]
-
 
 def print_comparison(found: Comparison) -> None:
     """Print the intervals and differences of every condition and measure, the best system first; then the notes.
@@ -71,13 +69,13 @@ def made(how: Resampling) -> str:
     return f"{drawn}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}"
 
 
-def _with_best(found: Comparison, condition: str, measure: str) -> Rows:
+def _with_best(found: Comparison, condition: str, measure: str) -> Sequence[Row]:
     tied = found.tied(condition, measure)
     pairs = found.differences_of(condition, measure)
     return [row for row in pairs if tied is None or tied.best in (row["a"], row["b"])]
 
 
-def _intervals(rows: Rows, measure: str, level: float) -> Table:
+def _intervals(rows: Sequence[Row], measure: str, level: float) -> Table:
     table = _table(("System", describe(measure).heading, *_ends(level), "Std. error"), ("System",))
     merit = better(measure) or 1
     for row in sorted(rows, key=lambda row: (math.isnan(row["value"]), -merit * row["value"])):
@@ -86,7 +84,7 @@ def _intervals(rows: Rows, measure: str, level: float) -> Table:
     return table
 
 
-def _differences(rows: Rows, measure: str, level: float) -> Table:
+def _differences(rows: Sequence[Row], measure: str, level: float) -> Table:
     tests = ("p\nbootstrap", "p\nexchange", "p\nsign", "p\nWilcoxon", "p\nadjusted")
     table = _table(("A", "B", "A - B", *_ends(level), *tests), ("A", "B"))
     for row in rows:

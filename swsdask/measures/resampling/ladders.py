@@ -304,7 +304,7 @@ def _averages(scored: Scored, population: Population, misses: I64, false_alarms:
     return Averages(1.0, (-1.0, -scored.weights.beta), np.array([column[chosen] for column in rates]))
 
 
-Cells = tuple[I64, I32, F64]
+LadderCells = tuple[I64, I32, F64]
 """The first cell of each rung, then the queries and the counts of cells."""
 
 
@@ -319,9 +319,9 @@ class PooledPrecision:
 
     options: AveragePrecisionSettings
     targets: I64
-    hits: Cells
-    tied: Cells
-    between: Cells
+    hits: LadderCells
+    tied: LadderCells
+    between: LadderCells
 
     @property
     def value(self) -> float:
@@ -469,7 +469,7 @@ def _rungs(keys: TieKeys, scores: F64) -> tuple[I64, I64]:
     return bounds, rung
 
 
-def _cells(rung: I64, query: I64, count: I64, n_rungs: int, n_queries: int) -> Cells:
+def _cells(rung: I64, query: I64, count: I64, n_rungs: int, n_queries: int) -> LadderCells:
     """The cells with a count: rows of columns with equal rung and query are added."""
     key, number = np.unique(rung * n_queries + query, return_inverse=True)
     sums = np.bincount(number, count, len(key))
