@@ -26,6 +26,7 @@ from swsdask.comparison.notes import (
     tie_notes,
     undefined_notes,
     unpaired_notes,
+    unreliable,
     without_notes,
 )
 from swsdask.comparison.paired import P_RANDOMIZATION, Tasks
@@ -147,10 +148,10 @@ def compare(
         tasks = Tasks(draws, executor)
         if n_queries[condition] < FEW_QUERIES:
             few = counted(n_queries[condition], unit)
-            notes[condition, ""] = [f"{condition}: {few}; intervals and tests of so few say little."]
+            notes[condition, ""] = [f"{condition}: {few}; {unreliable(unit)}."]
         if 0 < draws.n_documents < FEW_QUERIES:
             few = counted(draws.n_documents, "documents")
-            notes[condition, "documents"] = [f"{condition}: {few}; intervals and tests of so few say little."]
+            notes[condition, "documents"] = [f"{condition}: {few}; {unreliable('documents')}."]
         for measure, found, every in _resampled(systems, by_measure, pairs, tasks, together=draws.n_documents > 0):
             resampled = {system: every[key] for system, key in found.own.items()}
             own_notes = notes[condition, measure] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swsdask.comparison.compare import ComparedSystems
 
 FEW_QUERIES = 30
-"""With fewer queries than this, a note says that intervals and tests say little.
+"""With fewer queries than this, a note says that intervals and tests are unreliable.
 
 For two equal systems the bootstrap at 5 % rejects equality in 11 % of evaluations with 10 queries, 7 % with 20.
 """
@@ -29,6 +29,11 @@ NAMED = 5
 
 _ROUNDING = 1e-12
 """A relative tolerance, because 1 - level is rounded."""
+
+
+def unreliable(unit: str) -> str:
+    """Return the clause about few queries, or units of another kind."""
+    return f"intervals and tests based on fewer than {FEW_QUERIES} {unit} are unreliable"
 
 
 def undefined_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplicates]) -> list[str]:
@@ -65,8 +70,8 @@ def few_notes(condition: str, measure: str, resampled: Mapping[str, SampleReplic
     if not few:
         return []
     return [
-        f"{condition}, {measure}: fewer than {FEW_QUERIES} {unit} of {listed(few, NAMED)}; intervals and tests of so "
-        "few say little."
+        f"{condition}, {measure}: intervals and tests of {listed(few, NAMED)} are unreliable, because they are based "
+        f"on fewer than {FEW_QUERIES} {unit}."
     ]
 
 
@@ -86,7 +91,7 @@ def unpaired_notes(condition: str, measure: str, pairs: Sequence[ComparedSystems
     return [
         f"{condition}, {measure}: {counted(number, unit)} left out of {listed(names, NAMED)}: "
         f"the measure counts them for only one of the two, and {n_both:,} for both"
-        f"{'; intervals and tests of so few say little' if n_both < FEW_QUERIES else ''}."
+        f"{f'; {unreliable(unit)}' if n_both < FEW_QUERIES else ''}."
         for (number, n_both), names in sorted(by_number.items())
     ]
 

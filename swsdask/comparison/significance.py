@@ -210,8 +210,8 @@ def p_wilcoxon(parts: F64, tolerance: float = 0.0) -> float:
     """Wilcoxon's signed-rank test: queries without a difference are left out, equal differences share their rank.
 
     A difference of at most `tolerance` counts as none, and differences are equal if they exceed the least of them by no
-    more than `tolerance`. Exact for up to `EXACT_WILCOXON` queries with a difference, else by the normal approximation, with
-    its variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
+    more than `tolerance`. Exact for up to `EXACT_WILCOXON` queries with a difference, else by the normal approximation,
+    with its variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
     """
     moved = parts[abs(parts) > tolerance]
     n = len(moved)

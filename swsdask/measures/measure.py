@@ -96,7 +96,7 @@ class Population:
 
     @cached_property
     def nontargets(self) -> I64:
-        """N_nt, 0 or less if a query has no non-targets."""
+        """N_nt; zero or negative if a query has no non-target trials."""
         return self.condition.n_trials - self.targets
 
     @cached_property

@@ -457,13 +457,13 @@ def test_queries_that_count_for_one_system_only_are_left_out_and_told() -> None:
     assert found.intervals["value"].tolist() == pytest.approx([0.5, 0.4])
     assert (
         "all, map: 10 queries left out of a and b: the measure counts them for only one of the two, and 10 for both; "
-        "intervals and tests of so few say little."
+        "intervals and tests based on fewer than 30 queries are unreliable."
     ) in found.notes
 
 
 def test_few_queries_are_noted() -> None:
     found = sws.compare(averaged({"a": [0.1, 0.2, 0.4], "b": [0.2, 0.3, 0.1]}), replicates=50)
-    assert found.notes[0] == "all: 3 queries; intervals and tests of so few say little."
+    assert found.notes[0] == "all: 3 queries; intervals and tests based on fewer than 30 queries are unreliable."
 
 
 def test_a_notebook_shows_the_comparison_of_the_first_conditions(files: Path) -> None:
@@ -527,7 +527,7 @@ def test_few_common_queries_prove_nothing(n_common: int, adjust: Any) -> None:
     assert row["p_randomization"] == least
     assert row["p_adjusted"] == (least if adjust == "holm" else pytest.approx(least, abs=0.02))
     assert found.failures == ()
-    common = f"{n_common} for both; intervals and tests of so few say little."
+    common = f"{n_common} for both; intervals and tests based on fewer than 30 queries are unreliable."
     assert any(note.endswith(common) for note in found.notes)
     said = f"the least p of {n_common} queries"
     assert f"all, map: no difference can be significant (p < 0.05): {said} is {least:.2g}." in found.notes
