@@ -218,14 +218,14 @@ def _resampled(
 
 
 def _of_pairs(pairs: Sequence[ComparedSystems], condition: str, measure: str, rows: F64, p_adjusted: F64) -> pa.Table:
-    """The tests of pairs as rows of `DIFFERENCES`."""
+    """Return the tests of pairs as rows of `DIFFERENCES`."""
     names = [pa.array((pair.a for pair in pairs), pa.string()), pa.array((pair.b for pair in pairs), pa.string())]
     same = [pa.repeat(name, len(pairs)) for name in (condition, measure)]
     return pa.table([*names, *same, *map(pa.array, rows.T), pa.array(p_adjusted)], schema=DIFFERENCES)
 
 
 def _by_pair(table: pa.Table) -> dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]]:
-    """The differences, with their adjusted p values, by (condition, measure) and pair."""
+    """Return the differences, with their adjusted p values, by (condition, measure) and pair."""
     found: dict[tuple[str, str], dict[tuple[str, str], tuple[float, float]]] = defaultdict(dict)
     named = ("condition", "measure", "a", "b", "difference", "p_adjusted")
     for condition, measure, a, b, difference, p in zip(*(table[name].to_pylist() for name in named), strict=True):

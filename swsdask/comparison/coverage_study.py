@@ -62,7 +62,7 @@ def coverage_study(
     replicates: int,
     done: Callable[[int], None] | None = None,
 ) -> CoverageStudy:
-    """The study over `evaluations` evaluations. `done` is called with the number of each when it ends.
+    """Return the study over `evaluations` evaluations. `done` is called with the number of each when it ends.
 
     The same seed gives the same bits on every executor; a longer study begins with the same evaluations.
     """
@@ -76,7 +76,7 @@ def coverage_study(
 
 
 def _truth(seed: int) -> dict[str, float]:
-    """The measures of the population; every block of its queries has its own stream of random numbers."""
+    """Return the measures of the population; every block of its queries has its own stream of random numbers."""
     sums: dict[str, list[float]] = {measure: [] for measure in _MEASURES}
     for block in range(_POPULATION // _BLOCK):
         (one, other) = _systems(np.random.default_rng([seed, 1, block]), _BLOCK)

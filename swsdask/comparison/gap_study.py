@@ -67,7 +67,7 @@ class GapModel:
 
     @property
     def chosen(self) -> str:
-        """Return the settings that differ from the source's, for signatures."""
+        """The settings that differ from the source's, for signatures."""
         pairs = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
         return "".join(f" {name}={value}" for name, value, default in pairs if value != default)
 
@@ -87,7 +87,7 @@ def gap_study(
     done: Callable[[int], None] | None = None,
     model: GapModel = GapModel(),
 ) -> GapStudy:
-    """The study with `replicates` replicates, at least one, of systems by a model.
+    """Return the study with `replicates` replicates, at least one, of systems by a model.
 
     `done` is called with the number of each replicate when it ends.
 
@@ -101,7 +101,7 @@ def gap_study(
 
 
 def _replicate(number: int, shared: tuple[int, GapModel]) -> dict[int, F64]:
-    """Kendall's tau between the rankings of one set of simulated systems, by the replicate's number."""
+    """Return Kendall's tau between the rankings of one set of simulated systems, by the replicate's number."""
     seed, model = shared
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
     gap = np.zeros((len(FUNCTIONS), model.systems))
@@ -114,7 +114,7 @@ def _replicate(number: int, shared: tuple[int, GapModel]) -> dict[int, F64]:
 
 
 def _lists(onsets: I64, rng: np.random.Generator, model: GapModel) -> I64:
-    """Every system's ranked list for a topic: int64 [systems, points]."""
+    """Return every system's ranked list for a topic: int64 [systems, points]."""
     distance = np.arange(model.points)[:, np.newaxis] - onsets
     weight = np.where(np.abs(distance) <= model.cutoff, np.exp(-0.5 * (distance / model.sigma) ** 2), 0.0).sum(axis=1)
     shape = (model.systems, model.points)

@@ -57,7 +57,9 @@ class Gate:
     p_below: float | None = None
 
     def fails(self, difference: float, p: float = math.nan) -> bool:
-        """Whether a difference, system - baseline, is too much of a loss. Without p a gate that needs it never fails.
+        """Return whether a difference, system - baseline, is too much of a loss.
+
+        Without p a gate that needs it never fails.
 
         Examples
         --------
@@ -67,7 +69,7 @@ class Gate:
         return self.loses(difference) and (self.p_below is None or p < self.p_below)
 
     def loses(self, difference: float) -> bool:
-        """Whether a difference, whatever its p value, is a loss of more than `by`."""
+        """Return whether a difference, whatever its p value, is a loss of more than `by`."""
         return -better(self.measure) * difference > self.by + _TOLERANCE * (1 + self.by)
 
 
@@ -113,7 +115,7 @@ def _check_measure(text: str, measure: str) -> None:
 def failures(
     gates: Iterable[Gate], pairs: Iterable[tuple[str, str]], values: NumbersBySystem, differences: Differences
 ) -> list[Failure]:
-    """The failures of each gate in each of some pairs (system, baseline).
+    """Return the failures of each gate in each of some pairs (system, baseline).
 
     Without a difference of a pair that of the two values is taken, without a p value. Raises `SettingsError` for a
     condition or a measure that has no values.

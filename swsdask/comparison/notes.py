@@ -119,7 +119,7 @@ class Least(NamedTuple):
         return n if few else None
 
     def adjusted(self, n_pairs: int) -> float:
-        """The p value adjusted for so many pairs."""
+        """Return the p value adjusted for so many pairs."""
         return min(1.0, self.p * self._times(n_pairs))
 
     def _times(self, n_pairs: int) -> int:
@@ -130,7 +130,7 @@ class Least(NamedTuple):
         return counted(self.how.replicates, "replicates") if n is None else counted(n, self.unit)
 
     def remedy(self, n_pairs: int) -> str:
-        """The advice that leads to a smaller one, a sentence; empty if nothing does."""
+        """Return the advice that leads to a smaller one, a sentence; empty if nothing does."""
         fewer = "--adjust max-t or fewer pairs (--baseline, --pair)" if self.p < self.how.alpha else ""
         enough = math.floor(self._times(n_pairs) / self.how.alpha)
         more = f"--replicates {enough}" if self._of_queries is None else ""

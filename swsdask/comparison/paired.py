@@ -117,7 +117,7 @@ class Pair:
         return t_of_bootstrap(self.difference, self.replicates[counted])
 
     def tested(self, how: Resampling) -> Tested:
-        """The difference with its tests."""
+        """Return the difference with its tests."""
         replicates, left_out = self.replicates, None
         if self.one.left_out is not None and self.other.left_out is not None:
             with np.errstate(invalid="ignore"):
@@ -153,7 +153,7 @@ class _Ends(NamedTuple):
         return cls(math.floor(low), math.floor(high), low % 1, high % 1, deviations)
 
     def between(self, ends: F64) -> tuple[float, float]:
-        """The interval from `ends`, the replicates at either end and the next ones."""
+        """Return the interval from `ends`, the replicates at either end and the next ones."""
         low, after_low, high, after_high = ends.tolist()
         return _between(low, after_low, self.share_low), _between(high, after_high, self.share_high)
 
@@ -164,7 +164,7 @@ def _between(before: float, after: float, share: float) -> float:
 
 
 def compare_pairs(pairs: Sequence[Pair], how: Resampling) -> F64:
-    """The `Tested` of each pair, float64 [n_pairs, 7]."""
+    """Return the `Tested` of each pair, float64 [n_pairs, 7]."""
     found = np.empty((len(pairs), len(Tested._fields)))
     if not pairs:
         return found
@@ -179,7 +179,10 @@ def compare_pairs(pairs: Sequence[Pair], how: Resampling) -> F64:
 
 
 def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
-    """The tests of two systems with finite replicates, from counts; None if they must be tested by definition."""
+    """Return the tests of two systems with finite replicates, from counts.
+
+    None if they must be tested by definition.
+    """
     one, other = pair.one.exchanged, pair.other.exchanged
     neighbours, counts = np.empty(4), np.zeros(N_COUNTS, np.int64)
     none = np.zeros(0)
@@ -242,11 +245,11 @@ class Tasks:
         self._draws = self._known(draws)
 
     def resampled(self, systems: Sequence[OfSystem]) -> list[list[SampleReplicates]]:
-        """The samples of each system, with their replicates."""
+        """Return the samples of each system, with their replicates."""
         return self._map(_resampled, systems, self._draws, "resampling")
 
     def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[SystemPair]) -> tuple[F64, F64]:
-        """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p value adjusted for all pairs.
+        """Return the `Tested` of each pair of samples, float64 [n_pairs, 7], and its p value adjusted for all pairs.
 
         With few queries the bootstrap finds too many differences: of averages the p value of exchanges is adjusted.
         """

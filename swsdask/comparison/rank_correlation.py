@@ -30,7 +30,7 @@ class Correlations(NamedTuple):
 
 
 def correlated(values: F64) -> Correlations:
-    """The correlations of each pair of rankings.
+    """Return the correlations of each pair of rankings.
 
     tau-b is (concordant - discordant pairs) / sqrt(pairs not tied in x * pairs not tied in y): 1 for equal rankings, -1
     for reversed ones. NaN if all of x or all of y are tied, so for fewer than two items.

@@ -83,7 +83,7 @@ MEASURES: tuple[Measure, ...] = (
 
 
 def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES) -> list[Measure]:
-    """The families that yield the named measures, in canonical order; `otherwise` for None.
+    """Return the families that yield the named measures, in canonical order; `otherwise` for None.
 
     A name may have a point (`twv@0.5`; see `measures.names`). Raises `SettingsError` for an unknown name, with the
     nearest one.

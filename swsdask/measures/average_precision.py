@@ -146,7 +146,7 @@ class RankedQueries:
         return int(self.averaged.sum())
 
     def means(self, columns: Mapping[str, F64]) -> dict[str, float]:
-        """The average of each column [n_queries]; NaN over no query."""
+        """Return the average of each column [n_queries]; NaN over no query."""
         if self.as_nan.any() or not self.n_averaged:
             return dict.fromkeys(columns, math.nan)
         counted = np.concatenate([self._with_zeros(column)[self.averaged] for column in columns.values()])
@@ -155,7 +155,10 @@ class RankedQueries:
         return dict(zip(columns, (sums / self.n_averaged).tolist(), strict=True))
 
     def geometric_mean(self, column: F64) -> float:
-        """The geometric mean of a column [n_queries]; values below `LEAST` count as `LEAST`; NaN over no query."""
+        """Return the geometric mean of a column [n_queries].
+
+        Values below `LEAST` count as `LEAST`; NaN over no query.
+        """
         counted = self._with_zeros(column)[self.averaged].tolist()
         if self.as_nan.any() or not counted:
             return math.nan
@@ -172,7 +175,7 @@ class RankedQueries:
         return Values(self.population.condition.name, listed, numbers)
 
     def _with_zeros(self, column: F64) -> F64:
-        """A column with 0 where a query counts as zero and has no number."""
+        """Return a column with 0 where a query counts as zero and has no number."""
         return np.where(self.as_zero & np.isnan(column), 0.0, column) if self._some_as_zero else column
 
     @cached_property
@@ -182,7 +185,7 @@ class RankedQueries:
 
 @kept
 def ranked_queries(scored: Scored, population: Population, level: int) -> RankedQueries:
-    """The queries that averages of the rankings of one condition count, if relevant grades begin at `level`."""
+    """Return the queries that averages of the rankings of one condition count, if relevant grades begin at `level`."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
     all_queries = population.all_queries
     relevant, retrieved = rankings.relevant > 0, rankings.retrieved > 0
@@ -210,7 +213,7 @@ class AveragePrecision:
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *POOLED_NEEDS, *JUDGED)))
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         for population in scored.populations:
             pooled = average_precision(pooled_ranking(scored, population), scored.settings.average_precision)
             yield population.overall({"ap": float(pooled[0])})
@@ -240,12 +243,12 @@ class MeanAveragePrecision:
 
 @kept
 def ap_of_queries(scored: Scored, population: Population, level: int) -> F64:
-    """AP of every query; NaN where nothing is relevant."""
+    """Return AP of every query; NaN where nothing is relevant."""
     return average_precision(query_rankings(scored, population, level), scored.settings.average_precision)
 
 
 def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> F64:
-    """AP of each ranking; NaN where nothing is relevant."""
+    """Return AP of each ranking; NaN where nothing is relevant."""
     if options.ties == "expected":
         areas = np.array([expected_area(rankings, number, options) for number in range(len(rankings))], np.float64)
     else:
@@ -254,7 +257,7 @@ def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> 
 
 
 def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSettings) -> float:
-    """R times the expected AP of one ranking over all orders of equal scores."""
+    """Return R times the expected AP of one ranking over all orders of equal scores."""
     highest, areas = 0.0, []
     for block in expected_steps(rankings, number):
         area, highest = _areas(block, options, highest)
@@ -263,7 +266,7 @@ def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSett
 
 
 def _areas(ranked: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
-    """The sums of hits times precision of every ranking, and the highest precision of the first.
+    """Return the sums of hits times precision of every ranking, and the highest precision of the first.
 
     Terms are added as `addition` says; if scores are compared as text, one by one (the QUIRK above). `behind` is the
     highest precision after the steps.
@@ -281,7 +284,7 @@ def _areas(ranked: Steps, options: AveragePrecisionSettings, behind: float) -> t
 
 
 def sums_of(terms: F64, offsets: I64, addition: Addition) -> F64:
-    """The sum of each list of terms: rounded once, or running."""
+    """Return the sum of each list of terms: rounded once, or running."""
     if addition == "exact":
         return rounded_sums(terms, offsets)
     ends = np.append(0.0, running_sums(terms, offsets))[offsets[1:]]
@@ -295,7 +298,7 @@ class RankedPrecision:
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Averages, and per query."""
+        """Yield averages, and numbers per query."""
         options = scored.settings.average_precision
         for population, level in product(scored.populations, options.all_levels):
             rankings, queries = query_rankings(scored, population, level), ranked_queries(scored, population, level)
@@ -314,12 +317,12 @@ class RankedPrecision:
 
 
 def _precision_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
-    """The hits among the first `rank` [n_rankings] trials of each ranking, divided by `rank`."""
+    """Return the hits among the first `rank` [n_rankings] trials of each ranking, divided by `rank`."""
     return ratio(hits_at_rank(rankings, rank, ties), np.where(rankings.relevant > 0, rank, 0))
 
 
 def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
-    """The hits among the first `rank` [n_rankings] trials of each ranking."""
+    """Return the hits among the first `rank` [n_rankings] trials of each ranking."""
     if ties not in WITHOUT_ORDER:
         ranks = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
         within = ranks <= np.repeat(rank, np.diff(rankings.hit_offsets))
@@ -337,7 +340,7 @@ def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
 
 @kept
 def precisions_at_recalls(scored: Scored, population: Population, level: int, recalls: tuple[float, ...]) -> F64:
-    """The highest precision at a recall or a higher one: float64 [len(recalls), n_rankings]."""
+    """Return the highest precision at a recall or a higher one: float64 [len(recalls), n_rankings]."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
     ranked = steps(rankings, "group" if options.ties in WITHOUT_ORDER else options.ties)
     highest = np.append(highest_behind(ranked.precision, ranked.offsets), 0.0)
@@ -353,7 +356,7 @@ def precisions_at_recalls(scored: Scored, population: Population, level: int, re
 
 @lru_cache(maxsize=16)
 def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], rounding: str) -> I64:
-    """The hits needed for each recall, for each number of relevant trials: int64 [len(recalls), n_levels]."""
+    """Return the hits needed for each recall, for each number of relevant trials: int64 [len(recalls), n_levels]."""
     found = np.empty((len(recalls), len(levels)), np.int64)
     for row, recall in enumerate(recalls):
         if rounding == "exact":

@@ -93,7 +93,7 @@ class Blocks:
     nontarget: I64
 
     def llr(self, n_target: int, n_nontarget: int) -> F64:
-        """The log-likelihood ratio of each block, given the trials of both classes: float64, -inf .. inf."""
+        """Return the log-likelihood ratio of each block, given the trials of both classes: float64, -inf .. inf."""
         with np.errstate(divide="ignore"):
             return np.log(self.target / n_target) - np.log(self.nontarget / n_nontarget)
 
@@ -112,7 +112,7 @@ class Blocks:
 
 
 def isotonic_blocks(target: I64, nontarget: I64, offsets: I64 | None = None) -> Blocks:
-    """The blocks of int64 [n] counts by ascending score; with `offsets`, of each list of rows separately.
+    """Return the blocks of int64 [n] counts by ascending score; with `offsets`, of each list of rows separately.
 
     The rows of list i are offsets[i] .. offsets[i + 1], int64 ascending, from 0 to n. Rows without trials are allowed.
     Raises `ValueError` if there are too many trials to count exactly: more than 2^63 pairs of a target and a
@@ -141,14 +141,14 @@ class ScoreRows:
 
 
 def pooled_rows(sweep: Sweep, trials: Censored) -> ScoreRows:
-    """All trials of a condition as one list."""
+    """Return all trials of a condition as one list."""
     new_hits = sweep.hits - np.append(sweep.hits[1:], 0)
     ends = np.array([0, len(sweep.thresholds)])
     return _rows(ends, sweep.thresholds, new_hits, sweep.false_alarms, trials.pooled)
 
 
 def query_rows(sweep: QuerySweep, trials: Censored) -> ScoreRows:
-    """The trials of each query of a condition as a list; those of other queries are empty."""
+    """Return the trials of each query of a condition as a list; those of other queries are empty."""
     inside = np.repeat(trials.target + trials.nontarget > 0, np.diff(sweep.offsets))
     new_hits, false_alarms = np.where(inside, sweep.new_hits, 0), np.where(inside, sweep.false_alarms, 0)
     return _rows(sweep.offsets, sweep.thresholds, new_hits, false_alarms, trials)
@@ -225,7 +225,7 @@ class Affine:
 
 
 def whole_gamma(scored: Scored) -> float:
-    """The gamma of the whole evaluation, NaN where C_nxe is not defined."""
+    """Return the gamma of the whole evaluation, NaN where C_nxe is not defined."""
     whole = scored.whole
     return affine(scored, whole).best.gamma if censored(scored, whole).defined else np.nan
 

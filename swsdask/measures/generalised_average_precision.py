@@ -43,7 +43,7 @@ class GeneralisedAveragePrecision:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Onsets, PointsBefore)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall mgap, per query gap."""
+        """Yield mgap overall, gap per query."""
         if not self.timed:
             return
         reference, used, before = scored.reference, scored[Onsets], scored.get(PointsBefore)

@@ -48,7 +48,7 @@ class ProcessingLoad:
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall, for the condition "all" only."""
+        """Yield numbers overall, for the condition "all" only."""
         if self.resources is None or scored.populations[0] is not scored.whole:
             return
         figures = self._figures(self.resources, scored.settings.processing_load)

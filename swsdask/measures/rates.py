@@ -92,14 +92,14 @@ def confusion_counts(scored: Scored, population: Population) -> ConfusionCounts:
 
 
 def has_trials(scored: Scored, population: Population) -> bool:
-    """Whether any query that averages count has a trial."""
+    """Return whether any query that averages count has a trial."""
     counts = scored[Counts]
     groups = population.condition.groups
     return bool(np.isfinite(counts.highest[population.queries][:, groups]).any())
 
 
 def undefined_without(decisions: bool) -> float:
-    """A factor for numbers that need decisions: 1 if there are decisions, else NaN."""
+    """Return a factor for numbers that need decisions: 1 if there are decisions, else NaN."""
     return 1.0 if decisions else np.nan
 
 
@@ -120,7 +120,7 @@ BAYES_NEEDS: tuple[type[Statistic], ...] = (Hits, AtBayes)
 
 
 def errors_at_bayes(scored: Scored, population: Population) -> tuple[I64, I64]:
-    """The misses and the false alarms of every query of a condition at the Bayes threshold."""
+    """Return the misses and the false alarms of every query of a condition at the Bayes threshold."""
     hits, groups = scored[Hits], population.condition.groups
     inside = groups[hits.group] & (hits.score >= -scored.reference.prior_log_odds)
     accepted_hits = np.bincount(hits.query[inside], minlength=scored.reference.n_queries)
@@ -144,7 +144,7 @@ class Totals:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         defined = undefined_without(scored[Counts].has_decisions)
         for population in scored.populations:
             counts = confusion_counts(scored, population)
@@ -172,7 +172,7 @@ class ErrorRates:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall; p_miss and p_fa per query as well."""
+        """Yield numbers overall; p_miss and p_fa per query as well."""
         defined = undefined_without(scored[Counts].has_decisions)
         for population in scored.populations:
             counts = confusion_counts(scored, population)
@@ -189,7 +189,7 @@ class ErrorRates:
 
 
 def _pooled_false_alarms(scored: Scored, population: Population) -> int:
-    """N_fa of all queries as one set of trials."""
+    """Return N_fa of all queries as one set of trials."""
     false_alarm = confusion_counts(scored, population).false_alarm
     if scored.settings.compat in ("kwseval", "stdeval"):
         return int(false_alarm[population.all_queries].sum())
@@ -224,7 +224,7 @@ class OccurrenceWeightedValue:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         defined = undefined_without(scored[Counts].has_decisions)
         worth, cost = scored.weights.c_miss, scored.weights.c_fa
         for population in scored.populations:

@@ -53,13 +53,13 @@ class QuerySweep:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def rows(self, query: int) -> slice:
-        """The rows of a query."""
+        """Return the rows of a query."""
         return slice(int(self.offsets[query]), int(self.offsets[query + 1]))
 
 
 @kept
 def query_sweep(scored: Scored, population: Population) -> QuerySweep:
-    """The hits and false alarms of every query of a condition at each of its own thresholds."""
+    """Return the hits and false alarms of every query of a condition at each of its own thresholds."""
     hits, ladder = scored[Hits], scored[QueryLadder]
     groups = population.condition.groups
     inside = groups[hits.group]
@@ -110,7 +110,10 @@ class Sweep:
         return np.flatnonzero(chosen)[::-1]
 
     def place(self, threshold: float) -> int:
-        """The index of a threshold of `Reference.thresholds`. Raises `ValueError` if a threshold is not a rung."""
+        """Return the index of a threshold of `Reference.thresholds`.
+
+        Raises `ValueError` if a threshold is not a rung.
+        """
         found = int(np.searchsorted(self.thresholds, threshold))
         if self.thresholds[found] != threshold:
             raise ValueError(f"the ladder has no rung at {threshold}; Reference.thresholds must name it")
@@ -118,7 +121,9 @@ class Sweep:
 
 
 def best_place(scored: Scored, population: Population, places: I64) -> int:
-    """The place with the highest TWV among `places` (ascending) in a condition's sweep; the lowest of equal ones.
+    """Return the place with the highest TWV among `places` (ascending) in a condition's sweep.
+
+    Of equal ones it is the lowest.
 
     Places whose TWV in floating point is nearly the highest are compared in exact arithmetic.
     """
@@ -134,7 +139,7 @@ def best_place(scored: Scored, population: Population, places: I64) -> int:
 
 @kept
 def threshold_sweep(scored: Scored, population: Population) -> Sweep:
-    """The hits, false alarms and error rates of a condition at each threshold over all queries."""
+    """Return the hits, false alarms and error rates of a condition at each threshold over all queries."""
     ladder = scored[Ladder]
     n = len(ladder.rungs)
     hits, false_alarms = np.zeros((2, n), np.int64)
@@ -168,7 +173,7 @@ def threshold_sweep(scored: Scored, population: Population) -> Sweep:
 
 
 def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
-    """The index of the level of every line of the ladder (-1: none); the rung, and that index, of every hit."""
+    """Return the index of the level of every line of the ladder (-1: none); the rung, and that index, of every hit."""
     ladder, hits, reference = scored[Ladder], scored[Hits], scored.reference
     targets = class_targets(reference)[population.number]
     place = np.where(np.isin(targets, population.levels), np.searchsorted(population.levels, targets), -1)
@@ -177,14 +182,14 @@ def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
 
 
 def _highest(scored: Scored, population: Population) -> F64:
-    """The highest score of the condition in each slot, -inf if there is none."""
+    """Return the highest score of the condition in each slot, -inf if there is none."""
     layers = layers_of(scored.reference, population.number)
     highest: F64 = scored[Ladder].highest[layers].max(axis=0, initial=-np.inf)
     return highest
 
 
 def _exact_losses(scored: Scored, population: Population, places: I64) -> list[int]:
-    """P_miss + beta P_fa at some places, exact, all multiplied by the same number."""
+    """Return P_miss + beta P_fa at some places, exact, all multiplied by the same number."""
     counts, beta = scored[Ladder].counts, scored.weights.exact_beta
     level_of_line, rung, level_of_hit = _leveled(scored, population)
     n_trials = population.condition.n_trials
@@ -205,7 +210,7 @@ def _exact_losses(scored: Scored, population: Population, places: I64) -> list[i
 
 
 def with_imputed(sweep: Sweep, population: Population, trials: Censored) -> Sweep:
-    """The sweep with one more threshold at the imputed score, unless nothing is imputed."""
+    """Return the sweep with one more threshold at the imputed score, unless nothing is imputed."""
     targets, nontargets = trials.imputed_target, trials.imputed_nontarget
     n_imputed = int(targets.sum() + nontargets.sum())
     if not n_imputed:

@@ -152,7 +152,7 @@ class OptimumTwv:
     needs: ClassVar[tuple[type[Statistic], ...]] = (*QUERY_NEEDS, AllScores)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall; per query with the threshold."""
+        """Yield numbers overall; per query with the threshold."""
         beta = scored.weights.beta
         reject_all = scored.settings.compat != "kwseval"
         for population in scored.populations:
@@ -182,14 +182,14 @@ Accepting = Literal["none", "highest", "every"]
 
 @kept
 def highest_scores(scored: Scored, population: Population) -> F64:
-    """The highest score of every query that averages count: float64 [n_queries], -inf if there is none."""
+    """Return the highest score of every query that averages count: float64 [n_queries], -inf if there is none."""
     highest: F64 = scored[Counts].highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
     return np.where(population.queries, highest, -np.inf)
 
 
 @kept
 def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I64:
-    """The row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
+    """Return the row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
 
     Only the scores of hits, where the TWV of a single query can peak, and rejecting everything are tried; for queries
     that are `accepting`, their highest score instead of rejecting everything. Without targets misses weigh nothing,
@@ -229,7 +229,7 @@ def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I
 
 
 def _looked_up(scored: Scored, population: Population, best: I64) -> F64:
-    """The thresholds that KWSEval prints for the optimum of queries, NaN for those that averages leave out."""
+    """Return the thresholds that KWSEval prints for the optimum of queries, NaN for those that averages leave out."""
     sweep = query_sweep(scored, population)
     strata = strata_of(population.condition) & population.queries[:, np.newaxis]
     every, hits = (_by_query(scored[kind], strata) for kind in (AllScores, Hits))
@@ -254,11 +254,11 @@ class _OwnScores:
 
     @property
     def counts(self) -> I64:
-        """Return the number of scores of each query."""
+        """The number of scores of each query."""
         return np.diff(self.offsets)
 
     def at(self, number: I64) -> F64:
-        """The score with a given number, from 0, of every query; NaN if there is none."""
+        """Return the score with a given number, from 0, of every query; NaN if there is none."""
         inside = (number >= 0) & (number < self.counts)
         found = np.full(len(number), np.nan)
         found[inside] = self.score[self.offsets[:-1][inside] + number[inside]]
@@ -293,7 +293,7 @@ class ActualTwv:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         counts = scored[Counts]
         beta = scored.weights.beta
         defined = undefined_without(counts.has_decisions)
@@ -327,7 +327,7 @@ def decision_bounds(scored: Scored, population: Population) -> tuple[F64, F64]:
 
 
 def _threshold(min_yes: F64, max_no: F64) -> F64:
-    """The threshold that explains decisions; numbers or columns."""
+    """Return the threshold that explains decisions; numbers or columns."""
     middle = 0.5 * min_yes + 0.5 * np.where(np.isfinite(max_no), max_no, min_yes)
     return np.where(np.isfinite(min_yes) & (min_yes >= max_no), middle, np.nan)
 
@@ -424,7 +424,7 @@ class SupremumTwv:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         for population in scored.populations:
             misses = population.targets - confusion_counts(scored, population).mapped
             defined = undefined_without(scored.settings.compat != "kwseval" or has_trials(scored, population))
@@ -441,7 +441,7 @@ class ApplicationParameters:
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall; the same in every condition."""
+        """Yield numbers overall; the same in every condition."""
         point = scored.weights
         for population in scored.populations:
             yield population.overall({name: getattr(point, name) for name in self.names})
@@ -497,7 +497,7 @@ class QueryOffset:
 
 
 def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
-    """Misses and false alarms of every query of a list, int64, at the best cut of its trials."""
+    """Return misses and false alarms of every query of a list, int64, at the best cut of its trials."""
     found = np.zeros((2, trials.n_queries), np.int64)
     targets = trials.target[trials.by_query]
     for query, (begin, end) in enumerate(pairwise(trials.offsets.tolist())):

@@ -83,7 +83,7 @@ class Resampling:
 
 
 def written_p(p: float, equals: str = "") -> str:
-    """A p value to four digits, after `equals`; a smaller one is written as less than the smallest of these.
+    """Return a p value to four digits, after `equals`; a smaller one is written as less than the smallest of these.
 
     Examples
     --------
@@ -170,15 +170,15 @@ class Comparison(Tables):
         return list(self._intervals)
 
     def intervals_of(self, condition: str, measure: str) -> list[Row]:
-        """The rows of `INTERVALS` of one measure in a condition."""
+        """Return the rows of `INTERVALS` of one measure in a condition."""
         return self._intervals.get((condition, measure), [])
 
     def differences_of(self, condition: str, measure: str) -> list[Row]:
-        """The rows of `DIFFERENCES` of one measure in a condition."""
+        """Return the rows of `DIFFERENCES` of one measure in a condition."""
         return self._differences.get((condition, measure), [])
 
     def tied(self, condition: str, measure: str) -> Tied | None:
-        """The best system, and those that do not differ from it; None unless it was compared with all others."""
+        """Return the best system, and those that do not differ from it; None unless it was compared with all others."""
         merit = {row["system"]: better(measure) * row["value"] for row in self.intervals_of(condition, measure)}
         merit = {system: value for system, value in merit.items() if not math.isnan(value)}
         if len(merit) < 2 or not better(measure):
@@ -195,7 +195,7 @@ class Comparison(Tables):
         )
 
     def to_markdown(self, condition: str | None = "all") -> str:
-        """The numbers of a condition with their intervals as a Markdown table; with None, a table for each.
+        """Return the numbers of a condition with their intervals as a Markdown table; with None, a table for each.
 
         Rows are systems, the best by the first measure first. The best number of each measure is bold. If it was
         compared with all others, the numbers that are tied with it are bold too.
@@ -207,7 +207,7 @@ class Comparison(Tables):
         return "\n\n".join(self._tables(LATEX, condition))
 
     def _repr_html_(self) -> str:
-        """The numbers of the first conditions with their intervals, and the notes, as notebooks show them."""
+        """Return the numbers of the first conditions with their intervals, and the notes, as notebooks show them."""
         tables = "".join(islice(self._tables(HTML, None), MOST_TABLES))
         notes = "".join(f"<li>{HTML.plain(note)}</li>" for note in self.notes)
         n_conditions = len({name for name, _ in self.measures})
@@ -225,7 +225,7 @@ class Comparison(Tables):
             yield markup.table(self._rows(markup, name), markup.plain(caption))
 
     def _rows(self, markup: Markup, condition: str) -> list[list[str]]:
-        """The heading and a row for every system: each number and its interval."""
+        """Return the heading and a row for every system: each number and its interval."""
         measures = [measure for name, measure in self.measures if name == condition]
         cells: dict[str, dict[str, str]] = {}
         for measure in measures:
@@ -266,7 +266,7 @@ class Comparison(Tables):
 
 
 def _order(measure: str, value: float) -> tuple[bool, float]:
-    """A sort key: better values first, undefined values last."""
+    """Return a sort key: better values first, undefined values last."""
     return math.isnan(value), -(better(measure) or 1) * value
 
 

@@ -106,7 +106,7 @@ def _p(value: float) -> str:
 
 
 def comparison_as(form: str, found: Comparison) -> str:
-    """A comparison as text.
+    """Return a comparison as text.
 
     "json" is one object with the lists `intervals` and `differences`, null where a number is undefined; CSV has the
     differences; "markdown" and "latex" the systems with their numbers and intervals, a table for every condition.
@@ -130,7 +130,10 @@ def comparison_files(found: Comparison, folder: Path) -> list[str]:
 
 
 def read_comparison(content: bytes, intervals: pa.Table, differences: pa.Table) -> Comparison:
-    """The comparison of a `comparison.json` and its tables. Raises `ValueError` or `KeyError` for another file."""
+    """Return the comparison of a `comparison.json` and its tables.
+
+    Raises `ValueError` or `KeyError` for another file.
+    """
     found = json.loads(content)
     how, notes = Resampling(**found["resampling"]), tuple(found["notes"])
     return Comparison(intervals.cast(INTERVALS), differences.cast(DIFFERENCES), how, notes, found["signature"])
@@ -144,7 +147,7 @@ MOST_SYSTEMS = 40
 
 
 def interval_text(found: Comparison | None, condition: str, measure: str) -> dict[str, tuple[float, float, str]]:
-    """The interval of each system and its text; empty for a measure that was not compared."""
+    """Return the interval of each system and its text; empty for a measure that was not compared."""
     rows = [] if found is None else found.intervals_of(condition, measure)
     return {
         row["system"]: (row["low"], row["high"], f"{written(measure, row['low'])}…{written(measure, row['high'])}")
@@ -154,13 +157,13 @@ def interval_text(found: Comparison | None, condition: str, measure: str) -> dic
 
 
 def tied_with_best(found: Comparison | None, condition: str, measure: str) -> Sequence[str]:
-    """The systems that do not differ significantly from the best one, without the best one."""
+    """Return the systems that do not differ significantly from the best one, without the best one."""
     tied = None if found is None else found.tied(condition, measure)
     return () if tied is None else tied.others
 
 
 def differences(found: Comparison | None, board: Board, condition: str) -> dict[str, object] | None:
-    """The matrix of every measure that was compared in a condition; None if none was."""
+    """Return the matrix of every measure that was compared in a condition; None if none was."""
     measures = [measure for where, measure in found.measures if where == condition] if found is not None else []
     if found is None or not measures:
         return None
@@ -176,7 +179,7 @@ def differences(found: Comparison | None, board: Board, condition: str) -> dict[
 
 
 def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> dict[str, object]:
-    """Differences row - column of the best systems; rows and columns without any are left out."""
+    """Return differences row - column of the best systems; rows and columns without any are left out."""
     pairs: dict[tuple[str, str], Row] = {}
     for row in found.differences_of(condition, measure):
         pairs[row["a"], row["b"]] = row

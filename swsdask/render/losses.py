@@ -22,7 +22,7 @@ CNXE = ("cnxe_min", "calibration_loss")
 
 
 def losses(found: Board, condition: str) -> dict[str, object] | None:
-    """The bars and numbers of each system; None if the result has none of the parts."""
+    """Return the bars and numbers of each system; None if the result has none of the parts."""
     stacks = [parts for parts in (TWV, CNXE) if set(parts) <= set(found.measures)]
     systems = found.ranked(condition)
     values = {parts: [[found.value(condition, s, m) for m in parts] for s in systems] for parts in stacks}
@@ -70,7 +70,7 @@ def _ends(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: float) -> list[dict[str, object]]:
-    """The parts side by side. A negative one has no width, and shortens the next ones, not those before it."""
+    """Return the parts side by side. A negative one has no width, and shortens the next ones, not those before it."""
     boxes, begin, drawn = [], 0.0, 0.0
     for part, value in zip(parts, values, strict=True):
         if math.isnan(value):

@@ -60,7 +60,7 @@ def print_errors(found: Errors) -> None:
 
 
 def errors_as(form: str, found: Errors) -> str:
-    """Errors as text: "json" is one object with the lists `queries` and `events`, CSV has the queries."""
+    """Return errors as text: "json" is one object with the lists `queries` and `events`, CSV has the queries."""
     return tables_as(form, found.tables, "queries")
 
 
@@ -92,7 +92,7 @@ def write_errors(found: Errors, directory: Location) -> list[str]:
 
 
 def audacity_labels(events: Iterable[Event]) -> str:
-    """A label track: start and end in seconds and text of each event, separated by tabs."""
+    """Return a label track: start and end in seconds and text of each event, separated by tabs."""
     return "".join(f"{event['start']:.4f}\t{event['end']:.4f}\t{_label(event)}\n" for event in events)
 
 
@@ -132,7 +132,10 @@ def textgrid(events: Sequence[Event]) -> str:
 
 
 def _apart(events: Sequence[Event]) -> list[list[Event]]:
-    """The events, sorted by start, in as few lists without overlaps as possible; events of no duration are left out."""
+    """Return the events, sorted by start, in as few lists without overlaps as possible.
+
+    Events of no duration are left out.
+    """
     tiers: list[list[Event]] = []
     for event in events:
         if event["end"] > event["start"]:
@@ -145,7 +148,7 @@ def _apart(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def _tiling(events: Sequence[Event], end: float) -> list[tuple[float, float, str]]:
-    """Intervals from 0 to `end`, empty between the events."""
+    """Return intervals from 0 to `end`, empty between the events."""
     intervals, at = [], 0.0
     for event in events:
         if event["start"] > at:

@@ -69,7 +69,7 @@ class EditDistances:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Products]:
-        """Products of about `work` steps each, larger ones as tiles of types."""
+        """Yield products of about `work` steps each, larger ones as tiles of types."""
         if corpus.definition == "tdev2":
             whole = pairs_within(*members(discovered, repeats=True))
         else:
@@ -78,7 +78,7 @@ class EditDistances:
 
     @classmethod
     def from_cell(cls, cell: Products, corpus: Corpus, discovered: Discovered) -> Self:
-        """The distances of the pairs of some products."""
+        """Return the distances of the pairs of some products."""
         spelling = _spelling(corpus, discovered)
         slots = slots_of(cell.fragment, corpus, discovered)
         sides = _sides(cell, slots, spelling, discovered)
@@ -108,7 +108,7 @@ class EditDistances:
         return cls(present[row], places.length[place], places.distance[place], histogram[row, place])
 
     def merge(self, other: Self) -> Self:
-        """The pairs of both parts together."""
+        """Return the pairs of both parts together."""
         slot, length, distance, pairs = (
             np.concatenate(both) for both in zip(self._columns, other._columns, strict=True)
         )
@@ -124,7 +124,7 @@ class EditDistances:
         return self.slot, self.length, self.distance, self.pairs
 
     def mean(self, slot: int, *, with_empty: bool) -> tuple[float, int]:
-        """The mean of distance / length in a fold, rounded once, and its number of pairs.
+        """Return the mean of distance / length in a fold, rounded once, and its number of pairs.
 
         Pairs of two empty transcriptions have distance 1 if `with_empty`, else they are left out. NaN without pairs.
         """
@@ -151,7 +151,7 @@ class Ned:
     statistic: ClassVar[type[EditDistances]] = EditDistances
 
     def values(self, statistic: EditDistances, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN, and 0 pairs, where a fold has no pairs."""
+        """Return the numbers per fold; NaN, and 0 pairs, where a fold has no pairs."""
         first = fold_set * most_folds(corpus)
         n_folds = len(corpus.folds[fold_set].names)
         found = [statistic.mean(first + fold, with_empty=corpus.definition == "tdev2") for fold in range(n_folds)]
@@ -205,7 +205,7 @@ def _places(lengths: I64) -> _Places:
 
 
 def _sides(cell: Products, slots: I64, spelling: _Spelling, discovered: Discovered) -> Types:
-    """The sides of products as types with their multiplicities in each slot.
+    """Return the sides of products as types with their multiplicities in each slot.
 
     The types of a side are sorted by whether they are long, then by their first slot, so each fold is contiguous.
     """
@@ -267,7 +267,7 @@ def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -
 
 
 def _crossed(whole: Products, first: I64) -> tuple[I64, I64, I64]:
-    """Products of blocks, in place of those of sides: side s has the blocks first[s]:first[s + 1]."""
+    """Return products of blocks, in place of those of sides: side s has the blocks first[s]:first[s + 1]."""
     n_left, n_right = np.diff(first)[whole.left], np.diff(first)[whole.right]
     n = n_left * n_right
     product, number = np.repeat(np.arange(len(n)), n), ranges(np.zeros(len(n), np.int64), n)
