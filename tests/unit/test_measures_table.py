@@ -39,12 +39,6 @@ def test_the_table_has_every_measure_once() -> None:
     assert all(row.better in (-1, 0, 1) for row in TABLE)
 
 
-def test_families_are_in_the_order_of_the_table() -> None:
-    rows = [row.name for row in TABLE]
-    last = [max(map(rows.index, family.names)) for family in MEASURES]
-    assert last == sorted(last)
-
-
 def test_balanced_measures_are_measures_with_a_direction() -> None:
     assert set(BALANCED) <= set(NAMES)
     assert all(better(name) for name in BALANCED)
