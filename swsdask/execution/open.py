@@ -245,7 +245,10 @@ def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterat
     >>> result.manifest["run"]["executor"]
     'ThreadExecutor'
     """
-    settings = build_settings(explicit={"engine": {"executor": os.fspath(where), "workers": workers}})
+    engine = engine_of(Settings(), where)
+    if engine is None:
+        raise SettingsError("expected the name, file or address of an executor; found an executor, which is open.")
+    settings = build_settings(explicit={"engine": {"executor": engine.executor, "workers": workers}})
     with open_executor(settings.engine) as executor:
         yield executor
 

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.measures.names import name_in_gate, written_name
 from swsdask.model.errors import SettingsError, cut
-from swsdask.model.layers import TomlTable, conf_directory, settings_of
+from swsdask.model.layers import PLAINLY, TomlTable, conf_directory, settings_of
 from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
 
 Text = Annotated[str, Field(min_length=1)]
@@ -218,10 +218,12 @@ def _explained(error: ErrorDetails, said: TomlTable) -> str:
     key = ".".join(map(str, path))
     where += [key] if key else []
     if error["type"] == "extra_forbidden":
+        if model is NightlySettings and path[-1] in NightlyEvaluation.model_fields:
+            return f"{', '.join(where)}: unknown key. Write it below [[evaluation]]."
         near = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1, cutoff=0.0)
         return f"{', '.join(where)}: unknown key. Nearest valid key: {near[0]}."
     if error["type"] == "missing":
         return f"{', '.join(where)}: expected a value; found none. `swsdask nightly --example` prints a whole file."
     if error["type"] == "value_error":
         return f"{', '.join([*where, str(error['ctx']['error'])])}."
-    return f"{', '.join(where)}: {error['msg']}; found {cut(repr(error['input']))}."
+    return f"{', '.join(where)}: {PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."

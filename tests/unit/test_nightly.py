@@ -1179,6 +1179,14 @@ def test_a_process_of_another_user_is_alive(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (
+            ("[[evaluation]]", 'inbox = ["x"]\n[[evaluation]]'),
+            r"toml: inbox: unknown key. Write it below \[\[eval",
+        ),
+        (
+            ("inbox = [", 'by = "oov"\ninbox = ['),
+            r"'demo', by: Input should be a list, as \[\"a\", \"b\"\]; f",
+        ),
         (("inbox =", "inbx ="), r"evaluation 'demo', inbx: unknown key. Nearest valid key: inbox"),
         (('out = "board"', ""), r"evaluation 'demo', out: expected a value; found none"),
         (("atwv drops", "atvw drops"), r"gates, gate 'atvw drops .*Nearest: atwv"),

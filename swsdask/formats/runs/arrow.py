@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdask.formats.values import FormatError, read_channel, read_decision, read_score, read_time, with_article
+from swsdask.formats.values import (
+    FormatError,
+    joined_names,
+    read_channel,
+    read_decision,
+    read_score,
+    read_time,
+    with_article,
+)
 from swsdask.kernels.text import read_scores, read_ticks
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import RunHeader, RunPiece
@@ -320,6 +328,10 @@ class _Ids:
         """The id of every code."""
         return list(self._codes)
 
+    def joined(self) -> dict[str, str]:
+        """Which texts have the same id, see `joined_names`."""
+        return joined_names(self._code_of_text) if len(self._codes) < len(self._code_of_text) else {}
+
 
 class _Gathered(NamedTuple):
     """Good rows, in order, with the codes of the gathering. `line` is 0 if the table has no lines."""
@@ -450,7 +462,7 @@ class Gathering:
         query, queries, query_lines = _compact(rows.query, self._queries.all(), rows.line)
         document, documents, document_lines = _compact(rows.document, self._documents.all(), rows.line)
         return RunPiece(
-            header=header,
+            header=replace(header, attributes={**header.attributes, **self._documents.joined()}),
             file=self._file,
             queries=queries,
             query_lines=query_lines,
