@@ -51,7 +51,6 @@ from swsdask.measures.measure import Measure as Measure
 from swsdask.measures.measure import Scored as Scored
 from swsdask.measures.measure import Values as Values
 from swsdask.model.comparison import Comparison as Comparison
-from swsdask.model.comparison import Errors as Errors
 from swsdask.model.comparison import Failure as Failure
 from swsdask.model.comparison import Resampling as Resampling
 from swsdask.model.discovery import Definition as Definition
@@ -70,6 +69,7 @@ from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings
 from swsdask.model.trials import Reference as Reference
+from swsdask.model.worst_queries import Errors as Errors
 from swsdask.places.reading import Location as Location
 from swsdask.statistics.statistic import Statistic as Statistic
 

@@ -23,7 +23,7 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor
 from swsdask.execution.open import MANY, engine_of, for_systems, working
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
-from swsdask.measures.average_precision import GeneralisedAveragePrecision
+from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import as_names, check_some
 from swsdask.measures.processing_load import ProcessingLoad

@@ -29,6 +29,7 @@ from swsdask.archive.encode import FileOrder, canonical_scores
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import Fragment, StoredFile
 from swsdask.archive.versions import Layout, fragment_name, new_token
+from swsdask.model.columns import row_changes
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
 from swsdask.model.tables import number_type
 from swsdask.model.trials import F64, I64, Detections
@@ -108,10 +109,7 @@ def canonical_order(rows: Detections) -> I64 | None:
 def pair_starts(rows: Detections) -> I64:
     """The row numbers, ascending, where a (query, document) begins; `rows` must be clustered by it."""
     assert rows.document is not None
-    begins = np.ones(len(rows), bool)
-    np.not_equal(rows.query[1:], rows.query[:-1], out=begins[1:])
-    begins[1:] |= rows.document[1:] != rows.document[:-1]
-    return np.flatnonzero(begins)
+    return np.flatnonzero(row_changes(rows.query, rows.document))
 
 
 def cut_rows(starts: I64, rows: int, limit: int) -> list[slice]:

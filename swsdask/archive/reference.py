@@ -26,12 +26,12 @@ from swsdask.archive.conditions import OF_RUNS, ConditionData, Divides, availabl
 from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, n_documents, trial_counter
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.errors import SettingsError, listed
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
-from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
 _YES = {"1", "yes", "true", "oov"}
@@ -55,7 +55,7 @@ class _Spoken:
     segments: Segments | None
     queries: Bool
 
-    def of(self, listed: frozenset[str] | None) -> _Spoken:
+    def restricted_to(self, listed: frozenset[str] | None) -> _Spoken:
         """Select the queries that a run lists; None: all."""
         if listed is None:
             return self
@@ -106,7 +106,7 @@ def build_references(
         counts = frozenset(_oov_counts(run).items()) if by_counts else frozenset[tuple[str, str]]()
         alike.setdefault((counts, listed_queries(run) if by_lists else None), []).append(run)
     return [
-        (_reference(archive, spoken.of(listed), settings, by, dict(counts), apart=apart), same)
+        (_reference(archive, spoken.restricted_to(listed), settings, by, dict(counts), apart=apart), same)
         for (counts, listed), same in alike.items()
     ]
 

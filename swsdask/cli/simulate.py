@@ -62,7 +62,7 @@ def gap(
     agrees most with the others, and how far each deviates. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
-    from swsdask.comparison.studies import GapModel, gap_study
+    from swsdask.comparison.gap_study import GapModel, gap_study
     from swsdask.render.studies import gap_json, print_gap_study, write_gap_study
 
     model = GapModel(points, systems, p, sigma, cutoff)
@@ -132,18 +132,18 @@ def compare(
     equal systems. The same seed gives the same bits on any executor.
     """
     from swsdask import __version__
-    from swsdask.comparison.studies import interval_study
-    from swsdask.render.studies import interval_json, print_interval_study, write_interval_study
+    from swsdask.comparison.coverage_study import coverage_study
+    from swsdask.render.studies import coverage_json, print_coverage_study, write_coverage_study
 
     with _workers(engine, "evaluations", evaluations, queries * replicates) as (workers, done):
-        made = interval_study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
+        made = coverage_study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
     signature = f"swsdask {__version__} simulate compare seed={seed} evaluations={evaluations} queries={queries}"
     signature += f" replicates={replicates}"
-    written = [] if out is None else write_interval_study(made, out, signature)
+    written = [] if out is None else write_coverage_study(made, out, signature)
     if form == "json":
-        click.echo(interval_json(made, signature), nl=False)
+        click.echo(coverage_json(made, signature), nl=False)
     else:
-        print_interval_study(made)
+        print_coverage_study(made)
         _print_end(signature, out, written)
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from swsdask.comparison.compare import Gate, parse_gate
+from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.measures.names import name_in_gate, written_name
 from swsdask.model.errors import SettingsError, cut
 from swsdask.model.layers import PLAINLY, TomlTable, conf_directory, settings_of

@@ -24,7 +24,9 @@ from swsdask.archive.reference import build_references
 from swsdask.archive.store import open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import NAMED, Gate, Least, Values, compare, failures
+from swsdask.comparison.compare import compare
+from swsdask.comparison.gates import Gate, NumbersBySystem, failures
+from swsdask.comparison.notes import NAMED, Least
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
@@ -100,7 +102,7 @@ def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, st
     return Verdict(tuple(moves), tuple(map(str, failed)), (*notes, *result.notes)), result
 
 
-def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: Values) -> Iterator[str]:
+def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: NumbersBySystem) -> Iterator[str]:
     """Note the systems to which a gate does not apply, because their baseline does not have its measure."""
     for gate in job.parsed_gates:
         numbers = values.get((gate.condition, gate.measure), {})
@@ -114,7 +116,7 @@ def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], value
 
 
 def _compare_pairs(
-    night: Night, both: Evaluation, pairs: Sequence[tuple[str, str]], values: Values, leading: str
+    night: Night, both: Evaluation, pairs: Sequence[tuple[str, str]], values: NumbersBySystem, leading: str
 ) -> tuple[Comparison | None, list[str]]:
     """Compare all pairs of the night by the leading measure and those of gates with p; None if no test is needed.
 
@@ -158,7 +160,7 @@ def _compare_pairs(
         notes.append(
             "p values are adjusted by max-t: with Holm's adjustment for so many pairs, no gate with p could fail."
         )
-    found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=night.executor, advise=False)
+    found = compare(samples, n_queries, systems, how, pairs, gates, executor=night.executor, ties=False, advise=False)
     return found, [*notes, *found.notes]
 
 

@@ -12,7 +12,7 @@ from swsdask.archive.cache import CacheCounts, CachedStatistics
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen, or_unseen
-from swsdask.measures.average_precision import GeneralisedAveragePrecision
+from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import FEW, ArchiveError, choices, listed

@@ -169,7 +169,10 @@ def simulate_classes(corpus: SimulatedCorpus, system: Discoverer, number: int = 
 
 
 def _lexicon(n_words: int, rng: np.random.Generator) -> tuple[I64, I32]:
-    """The number of phones of each word and its phones, int32 [n_words, most phones]; frequent words are short."""
+    """Return the number of phones of each word and its phones, int32 [n_words, most phones].
+
+    Frequent words are short.
+    """
     length = np.sort(rng.choice(_PHONES_PER_WORD, n_words, p=_WORD_LENGTHS))
     length = length[np.argsort(np.arange(n_words) + rng.normal(0, n_words, n_words), kind="stable")]
     share = 1 / (np.arange(_N_LABELS) + 5.0)
@@ -190,7 +193,7 @@ def _spoken_words(n_phones: int, length: I64, rng: np.random.Generator) -> tuple
 
 
 def _classes(kind: I64, in_giant: Bool, most_members: int, rng: np.random.Generator) -> I64:
-    """The class of each fragment, numbered without gaps in random order; 0 is the giant's."""
+    """Return the class of each fragment, numbered without gaps in random order; 0 is the giant's."""
     order = np.argsort(kind, kind="stable")
     ordered = kind[order]
     place = np.arange(len(kind)) - np.searchsorted(ordered, ordered)
@@ -216,7 +219,7 @@ def _coded(codes: I32 | I64, names: Sequence[str]) -> pa.DictionaryArray:
 
 
 def _table(schema: pa.Schema, *columns: pa.Array | I32 | I64) -> pa.Table:
-    """A table of some columns and of line numbers, one line per row."""
+    """Return a table of some columns and of line numbers, one line per row."""
     lines = np.arange(1, len(columns[0]) + 1)
     return pa.table([pa.array(c).cast(f.type) for c, f in zip((*columns, lines), schema, strict=True)], schema=schema)
 
@@ -252,7 +255,7 @@ def write_classes(found: SimulatedClasses, directory: Path) -> None:
 
 
 def _rows(table: pa.Table, *others: str) -> Iterable[pa.ChunkedArray]:
-    """The rows of a table as lines, some at a time."""
+    """Yield the rows of a table as lines, some at a time."""
     for batch in table.to_batches(max_chunksize=1 << 20):
         part = pa.Table.from_batches([batch])
         columns = [_text(part["file"]), _seconds(part["start"]), _seconds(part["end"])]
@@ -264,7 +267,7 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _seconds(ticks: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times in seconds with all digits of a tick."""
+    """Return times in seconds with all digits of a tick."""
     whole = pc.divide(ticks, 10**_TICK_DIGITS)
     part = pc.subtract(ticks, pc.multiply(whole, 10**_TICK_DIGITS))
     return pc.binary_join_element_wise(_text(whole), pc.utf8_lpad(_text(part), _TICK_DIGITS, "0"), ".")

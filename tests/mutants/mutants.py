@@ -199,8 +199,8 @@ MUTANTS = (
     Mutant(
         "sums of a topic under trec_eval are rounded once",
         "swsdask/measures/average_precision.py",
-        "sums_of(of.hits * height, of.offsets, addition)",
-        'sums_of(of.hits * height, of.offsets, "exact")',
+        "sums_of(ranked.hits * height, ranked.offsets, addition)",
+        'sums_of(ranked.hits * height, ranked.offsets, "exact")',
         ("tests/conformance/test_trec_eval.py",),
     ),
     Mutant(
