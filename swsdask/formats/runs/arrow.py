@@ -329,7 +329,7 @@ class _Ids:
         return list(self._codes)
 
     def joined(self) -> dict[str, str]:
-        """Which texts have the same id, see `joined_names`."""
+        """Return the metadata that names texts of one id, see `joined_names`."""
         return joined_names(self._code_of_text) if len(self._codes) < len(self._code_of_text) else {}
 
 
