@@ -169,8 +169,9 @@ def rank(
     return tuple(sorted(systems, key=key))
 
 
-NEW, REPLACED, SETTINGS, VERSION = "new", "run replaced", "other settings or collection", "other version of swsdask"
-"""The reasons why a system is scored."""
+NEW, REPLACED = "new", "run replaced"
+SETTINGS, VERSION = "other settings, measures or collection", "other version of swsdask"
+"""With `NEW` and `REPLACED`, the reasons why a system is scored."""
 
 GONE, UNREAD = "", "unread"
 """Used instead of a stamp: for a refused run that is no longer in the inbox, and for one that could not be reached."""

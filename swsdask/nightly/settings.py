@@ -169,6 +169,9 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
     if (shared := _find_shared(evaluations)) is not None:
         raise SettingsError(f"{place}: {shared}: each needs its own.")
     for each in evaluations:
+        if (shared := _find_shared_folder(each)) is not None:
+            raise SettingsError(f"{place}: evaluation {each.name!r}: {shared}; give each its own folder.")
+    for each in evaluations:
         if out is not None and _normalise(each.out) == _normalise(out):
             same = f"the overview page and evaluation {each.name!r} have the same out {out!r}"
             raise SettingsError(f"{place}: {same}; give each its own directory.")
@@ -188,6 +191,22 @@ def _find_shared(evaluations: Sequence[NightlyEvaluation]) -> str | None:
         repeated = [value for value, place in zip(values, places, strict=True) if places.count(place) > 1]
         if repeated:
             return f"two evaluations have the {what} {repeated[-1]!r}"
+    return None
+
+
+def _find_shared_folder(evaluation: NightlyEvaluation) -> str | None:
+    """Describe a folder of an evaluation that is two of archive, board and inbox, or lies in an inbox that is a folder.
+
+    Files of a board or an archive would be taken for runs. A glob selects files, and may lie anywhere.
+    """
+    inboxes = {_normalise(each): each for each in evaluation.inbox if not re.search(r"[*?\[]", each)}
+    archive, out = _normalise(evaluation.archive), _normalise(evaluation.out)
+    if archive == out:
+        return f"archive and out are both {evaluation.out!r}"
+    for name, folder in (("archive", archive), ("out", out)):
+        inbox = inboxes.get(folder) or inboxes.get(folder.rpartition("/")[0])
+        if inbox is not None:
+            return f"{name} {getattr(evaluation, name)!r} lies in the inbox {inbox!r}"
     return None
 
 

@@ -145,10 +145,12 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
         news, gone = _look_for_news(night, existing)
         known = _read_known(night, existing)
         with_reference = not _knows_reference(job, known)
+        with_settings = existing is not None and bool(existing.overridden)
         unread = _select_unread(night, news, known)
         still_refused = _select_still_refused(night, news, unread, known)
-        refused = _ingest_or_refuse(night, unread, with_reference=with_reference)
-        evaluation = night.open_archive() if existing is None or unread or with_reference else existing
+        refused = _ingest_or_refuse(night, unread, with_reference=with_reference, with_settings=with_settings)
+        changed = unread or with_reference or with_settings
+        evaluation = night.open_archive() if existing is None or changed else existing
         due = _due(night, evaluation)
         before = {(each.url, each.problems) for each in past.refused.values()}
         ingested = _without(_without(news, refused), still_refused)
@@ -270,16 +272,19 @@ def _select_still_refused(
     return [each for each in rest if known.refused(RunFile(each.url, each.system)) == before[each.shown].problems]
 
 
-def _ingest_or_refuse(night: Night, news: Sequence[Arrived], *, with_reference: bool) -> list[Refused]:
+def _ingest_or_refuse(
+    night: Night, news: Sequence[Arrived], *, with_reference: bool, with_settings: bool
+) -> list[Refused]:
     """Ingest the new runs. Runs with problems are refused and returned.
 
     Runs that were refused before are first validated one by one. If ingesting the others fails, they are too.
 
-    The reference is read only if `with_reference`; it must then be that of the archive.
+    The reference is read only if `with_reference`; it must then be that of the archive. `with_settings`: the settings
+    of the night are not those that the archive keeps, which are replaced even if no run is ingested.
     """
     refused = _refusals(night, [each for each in news if each.shown in night.past.refused])
     good = _without(news, refused)
-    if good or with_reference:
+    if good or with_reference or with_settings:
         try:
             _ingest(night, good, with_reference=with_reference)
         except InputError as error:

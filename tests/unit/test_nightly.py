@@ -1129,6 +1129,25 @@ def test_settings_that_only_the_archive_keeps_are_reported(
     assert f"{said}outside=false_alarm, operating_point.p_target=" in caplog.text
 
 
+def test_changed_settings_are_kept_by_the_archive_even_if_no_run_arrives(three_nights: Path) -> None:
+    place = three_nights / "nightly.toml"
+    (asked,) = load_nightly(place).evaluation
+    own = sws.score(asked.archive, "atwv").scores.query("query.isna() and measure == 'atwv'")["value"].tolist()
+    for change, back in ((('"sws2013"', '"openkws13"'), False), (('"openkws13"', '"sws2013"'), True)):
+        place.write_text(place.read_text().replace(*change))
+        (asked,) = load_nightly(place).evaluation
+        outcome = run_night(asked, DAY)
+        assert outcome.record is not None
+        assert {move.reason for move in outcome.record.moves} == {"other settings, measures or collection"}
+        numbers = {name: of["values"]["all"]["atwv"] for name, of in json.loads(outcome.latest)["systems"].items()}
+        kept = sws.score(asked.archive, "atwv").scores.query("query.isna() and measure == 'atwv'")
+        assert dict(zip(kept["system"], kept["value"], strict=True)) == numbers
+        assert (kept["value"].tolist() == own) == back
+        version = open_archive(asked.archive).version
+        assert run_night(asked, DAY).record is None
+        assert open_archive(asked.archive).version == version
+
+
 def test_a_live_lease_is_respected_and_a_dead_one_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path))
     with night_lease(storage) as held:
@@ -1196,6 +1215,9 @@ def test_a_process_of_another_user_is_alive(
         (('reference = "files"', 'documents = "d"\noccurrences = "o"\nlexicon = "l"'), r"lexicon and vocabulary go"),
         (("reference", 'qrels = "q"\nreference'), r"documents and occurrences, or qrels alone"),
         (('reference = "files"', 'qrels = "q"\nvocabulary = "v"'), r"lexicon and vocabulary go"),
+        (('inbox = ["inbox"]', 'inbox = ["board"]'), r"out '.*board' lies in the inbox '.*board'; give each its own"),
+        (('out = "board"', 'out = "inbox/board"'), r"out '.*inbox/board' lies in the inbox '.*inbox'; give each its"),
+        (('out = "board"', 'out = "archive"'), r"archive and out are both '.*archive'"),
         (('inbox = ["inbox"]', 'inbox = "inbox"'), r"inbox: .*found 'inbox'"),
         (("baseline", 'pattern = "(?P<who>.*)"\nbaseline'), r"pattern, expected the group"),
         (("[[evaluation]]", "[evaluation]"), r"evaluation"),

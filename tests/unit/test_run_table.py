@@ -61,7 +61,8 @@ def test_a_table_as_it_stands(read: Read, delimiter: str, newline: str) -> None:
     text = newline.join(lines).replace(",", delimiter) + newline
     (piece,), problems = read(text)
     assert not problems
-    assert (piece.header.system, piece.header.attributes) == ("s", {"ignored_columns": "note", "joined": "a/d1.wav and d1"})
+    attributes = {"ignored_columns": "note", "joined": "a/d1.wav and d1"}
+    assert (piece.header.system, piece.header.attributes) == ("s", attributes)
     assert (piece.queries, piece.query_lines, piece.listed) == (("q1", "q 2"), (2, 3), ("q1", "q 2"))
     assert (piece.documents, piece.document_lines) == (("d1", "d2"), (2, 3))
     assert piece.query.tolist() == [0, 1, 0]
