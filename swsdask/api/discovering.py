@@ -37,7 +37,7 @@ from swsdask.model.errors import counted
 from swsdask.model.layers import GivenSettings
 from swsdask.model.results import Result, note_lines
 from swsdask.places.reading import Location
-from swsdask.scoring.rounds import ResultTables, Statistics, score_systems
+from swsdask.scoring.rounds import SYSTEMS, ResultTables, Statistics, score_systems
 
 
 def discover(
@@ -188,9 +188,9 @@ def _score(
     whole = [each for each in systems if not workers.shares_memory and each.rows <= FEW_FRAGMENTS]
     parts = [score_systems(cut, len(cut), source, request.counted, workers, progress)] if cut or not whole else []
     if whole:
-        progress.begin("systems", sum(each.rows for each in whole))
+        progress.begin(SYSTEMS, sum(each.rows for each in whole))
         shared = (*source.shared, workers.share(request))
-        parts += workers.map(_score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name="systems")
+        parts += workers.map(_score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name=SYSTEMS)
     return ResultTables.joined(parts, [each.system for each in systems])
 
 
