@@ -376,28 +376,24 @@ verify_option = click.option(
     help="Read an archive without verifying it by its hashes.",
 )
 
-format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="The form of the output on stdout."
-)
-
 CSV = ("csv", "spreadsheet")
 """Forms of CSV: plain, and with an apostrophe before cells that a spreadsheet would read as formulas."""
 
-records_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", *CSV, "json"]),
-    default="text",
-    help="The form of the output on stdout.",
-)
 
-result_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", *CSV, "markdown", "latex", "json"]),
-    default="table",
-    help="The output on stdout: the leaderboard (table, markdown, latex), or all numbers (csv, spreadsheet, json).",
-)
+def format_of(
+    forms: Sequence[str], help_text: str = "The form of the output on stdout."
+) -> Callable[[Command], Command]:
+    """--format, one of `forms`. The first is the default."""
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], help=help_text)
+
+
+format_option = format_of(["text", "json"])
+records_format_option = format_of(["text", *CSV, "json"])
+
+
+def by_option(help_text: str = "Conditions, as for `swsdask score`. Repeatable.") -> Callable[[Command], Command]:
+    """--by KEY[,KEY]."""
+    return click.option("--by", multiple=True, metavar="KEY[,KEY]", help=help_text)
 
 
 def outputs_option(command: Command) -> Command:
@@ -408,6 +404,14 @@ def outputs_option(command: Command) -> Command:
         metavar="A,B",
         help="With --out: only these of scores, json, curves and report. Default: all, json up to 200,000 numbers.",
     )(command)
+
+
+def check_output(out: str | None, outputs: Collection[str] | None, *, dry_run: bool, form: str, printed: str) -> None:
+    """Raise `click.UsageError` for --outputs without --out, and for --dry-run with another format than `printed`."""
+    if outputs is not None and out is None:
+        raise click.UsageError("--outputs goes with --out DIRECTORY, where they are written.")
+    if dry_run and form != printed:
+        raise click.UsageError(f"--dry-run prints the plan in words: leave --format {form} out.")
 
 
 def print_written(out: str, written: Sequence[str]) -> None:
@@ -424,6 +428,16 @@ def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Col
         click.echo(
             f"No scores.json for {result.score_rows.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it."
         )
+
+
+def print_result_as(form: str, result: Result) -> None:
+    """Print a result to stdout, and its notes and signature to stderr."""
+    from swsdask.render.outputs import result_as
+
+    for part in result_as(form, result):
+        click.echo(part, nl=False)
+    for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
+        click.echo(one_line(note), err=True)
 
 
 def out_option(help_text: str) -> Callable[[Command], Command]:

@@ -1,4 +1,4 @@
-"""`swsdask simulate`, and `warm-up`, the command to run after the installation."""
+"""`swsdask simulate`: studies of measures on simulated systems, and simulated files."""
 
 from __future__ import annotations
 
@@ -166,17 +166,3 @@ def _workers(
     with progress(things) as shown, open_executor(settings.engine, n * rows_each, shown) as workers:
         shown.begin("simulating", n)
         yield workers, lambda _: shown.advance(1)
-
-
-@click.command("warm-up")
-def warm_up() -> None:
-    """Compile kernels and templates, and print the folder of the kernels. Existing ones are not compiled again.
-
-    Use it for container images and shared environments: other users find everything compiled, even without permission
-    to write. If several calls run at once, one compiles, and the others wait for it.
-    """
-    from swsdask.kernels.compilation import load_kernels
-    from swsdask.render.environment import compile_templates
-
-    click.echo(load_kernels())
-    compile_templates()

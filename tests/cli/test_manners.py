@@ -125,7 +125,7 @@ runpy.run_module("swsdask", run_name="__main__")
         ("SIGHUP", "SIG_DFL", 129, "swsdask: the terminal is gone"),
     ],
 )
-@pytest.mark.parametrize("module", ["swsdask.cli", "swsdask.cli.show"])
+@pytest.mark.parametrize("module", ["swsdask.cli", "swsdask.cli.catalogue"])
 def test_a_signal_while_modules_are_loaded(module: str, number: str, handler: str, code: int, line: str) -> None:
     script = ENDED_AT.format(module=module, number=number, handler=handler)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
