@@ -20,6 +20,7 @@ from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
 from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
+from swsdask.discovery.corpus import check_together
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
@@ -393,8 +394,6 @@ def validate(
 
 def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
     """Add to a report the contradictions between well-formed files, and the counts of what a definition drops."""
-    from swsdask.discovery.corpus import check_together
-
     problems = Problems(MOST_PROBLEMS)
     dropped = check_together(corpus, classes, definition, problems)
     files = []

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, rows_to_score, runs_for
 from swsdask.api.scoring import score_observed
+from swsdask.archive.reference import trial_counts
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.runs.encoding import read_encoding
-from swsdask.measures.names import as_names, requested_names
+from swsdask.measures import select
+from swsdask.measures.names import as_names, family_name, name_in_gate, requested_names, with_points
 from swsdask.model.comparison import Adjustment, Comparison, Drawn, Errors, Interval, Resampling
 from swsdask.model.errors import SettingsError, check_choice, check_whole
 from swsdask.model.results import Result
@@ -181,7 +183,6 @@ def compare(
     """
     from swsdask.comparison.compare import compare as compared
     from swsdask.comparison.resampled import candidates, folds
-    from swsdask.measures.names import with_points
     from swsdask.render.outputs import is_result, read_outputs
 
     if replicates is None:
@@ -274,7 +275,6 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
 
 def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str | None) -> list[Gate]:
     from swsdask.comparison.compare import parse_gate
-    from swsdask.measures.names import name_in_gate
 
     gates = [parse_gate(text, name_in_gate) for text in as_names(texts) or ()]
     if gates and pair is None and baseline is None:
@@ -322,8 +322,6 @@ def sample_evaluation(
 
 def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
     """Return a function that gives, for a reference, the number of trials when documents have weights."""
-    from swsdask.archive.reference import trial_counts
-
     documents, settings = evaluation.archive.documents, evaluation.settings.evaluation
     return lambda reference: trial_counts(documents, settings, reference.segments, reference.group_of_document)
 
@@ -367,8 +365,6 @@ def _samples(
 def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     """Why measures cannot be resampled, and what to do."""
     from swsdask.comparison.resampled import averaged
-    from swsdask.measures import select
-    from swsdask.measures.names import family_name
     from swsdask.measures.resampling import NAMES
     from swsdask.model.samples import AVERAGED
 

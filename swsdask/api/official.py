@@ -12,10 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.api.opening import Evaluation
+from swsdask.archive.occurrences import kwseval_read, kwseval_text, kwseval_units
 from swsdask.archive.protocols import Archive, FindRule
+from swsdask.archive.reference_tables import speech_seconds
+from swsdask.formats.find import ReferenceFiles
+from swsdask.formats.recognise import Format, sniff
+from swsdask.formats.reference.nist_xml import texts_of
+from swsdask.formats.runs.read import spelled_starts, with_texts
+from swsdask.formats.runs.xml import decision_scores, search_times
 from swsdask.model.errors import FEW, SettingsError, listed
 from swsdask.model.name_columns import names_of, rows_with
 from swsdask.model.results import ALIGNMENT, Result
+from swsdask.model.settings import weights
 
 if TYPE_CHECKING:
     from swsdask.render.kwseval_output import ReportPart
@@ -63,10 +71,7 @@ def _trec_eval(result: Result) -> Official:
 
 def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     """The writer of KWSEval's reports, for a result with the measures of its summary."""
-    from swsdask.archive.occurrences import kwseval_text
     from swsdask.archive.reference import build_reference
-    from swsdask.archive.reference_tables import speech_seconds
-    from swsdask.model.settings import weights
     from swsdask.render.kwseval_output import NEEDED, KwsevalContext, ReportPart, write_kwseval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -103,15 +108,12 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
 
 def _texts(queries: pa.Table) -> dict[str, str]:
     """The texts of queries, by id; the id itself if occurrences were given without texts."""
-    from swsdask.formats.reference.nist_xml import texts_of
-
     return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}
 
 
 def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart]:
     """The conditions that KWSEval reports, under its titles, in its order."""
     from swsdask.archive.reference import build_reference
-    from swsdask.archive.reference_tables import speech_seconds
     from swsdask.render.kwseval_output import ReportPart
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -146,8 +148,6 @@ def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart
 def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     """The writer of STDEval's reports, for a result with their measures, its alignment and types of source."""
     from swsdask.archive.reference import build_reference
-    from swsdask.archive.reference_tables import speech_seconds
-    from swsdask.model.settings import weights
     from swsdask.render.stdeval_output import ALL, NEEDED, TYPES, StdevalContext, write_stdeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -199,9 +199,6 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
 
 def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
     """Return a function that gives the alignment of a system, with numbers as files spell them; None without one."""
-    from swsdask.archive.occurrences import kwseval_read, kwseval_units
-    from swsdask.formats.runs.read import spelled_starts, with_texts
-
     rows = result.alignment_rows
     if rows is None:
         return None
@@ -227,9 +224,6 @@ def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table
 
 def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
     """Return the search time of each query that a list of detections reports, from the archive or the file."""
-    from swsdask.formats.recognise import Format, sniff
-    from swsdask.formats.runs.xml import search_times
-
     held = next((run.attributes for run in archive.runs if run.system == system), None)
     if held is not None:
         said = {key.partition(".")[2]: value for key, value in held.items() if key.startswith("search_time.")}
@@ -242,9 +236,6 @@ def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[s
 
 def _decision_scores(result: Result, archive: Archive) -> dict[str, tuple[float, float]]:
     """Return, for each system with lists of detections in files, the highest score with NO and the lowest with YES."""
-    from swsdask.formats.recognise import Format, sniff
-    from swsdask.formats.runs.xml import decision_scores
-
     held = {run.system for run in archive.runs}
     files = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
     lists = {system: own for system, own in files.items() if own and {*map(sniff, own)} == {Format.RUN_XML}}
@@ -268,7 +259,6 @@ def _require_decisions(files: str, result: Result) -> None:
 
 def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
     """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
-    from swsdask.formats.find import ReferenceFiles
     from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive

@@ -17,6 +17,7 @@ from swsdask.model.leaderboard import board
 from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 from swsdask.places.reading import Location
+from swsdask.places.writing import replacing, together
 
 _TOLERANCE = 1e-9
 """Relative tolerance: numbers that differ by more are different."""
@@ -176,8 +177,6 @@ def plot(
     >>> import swsdask as sws
     >>> sws.plot(sws.score("demo/archive", ["atwv", "mtwv"]), "det.svg")
     """
-    from swsdask.places.writing import replacing
-
     _expect(Result, result)
     draw: dict[str, Callable[..., object]] = {
         "det": result.plot_det,
@@ -234,7 +233,6 @@ def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
     ['intervals.parquet', 'differences.parquet', 'comparison.json', 'report.html']
     """
     from swsdask.comparison.rank_correlation import rank_correlations
-    from swsdask.places.writing import together
     from swsdask.render import outputs
     from swsdask.render.comparison import comparison_files
 

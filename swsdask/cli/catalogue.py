@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from swsdask.cli import cli
+
 
 @click.command("measures")
 @click.argument("name", required=False)
@@ -73,8 +75,6 @@ def presets(name: str | None) -> None:
 def completion(shell: str) -> None:
     """Print a script that completes commands, options and presets, for `eval "$(swsdask completion bash)"`."""
     from click.shell_completion import get_completion_class
-
-    from swsdask.cli import cli
 
     found = get_completion_class(shell)
     assert found is not None

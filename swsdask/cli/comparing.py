@@ -26,7 +26,7 @@ from swsdask.cli.options import (
     settings_options,
     verify_option,
 )
-from swsdask.model.errors import one_line
+from swsdask.model.errors import GateError, one_line
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
@@ -110,7 +110,6 @@ def compare(
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
-    from swsdask.model.errors import GateError
     from swsdask.render.comparison import comparison_as, print_comparison
     from swsdask.render.outputs import is_result as found_result
 

@@ -18,12 +18,11 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
-from swsdask.model.errors import FEW, counted, listed, one_line
+from swsdask.model.errors import FEW, Problems, counted, listed, one_line
 
 if TYPE_CHECKING:
     from swsdask.api.calibrating import Applied
     from swsdask.api.calibration_maps import Calibration
-    from swsdask.model.errors import Problems
     from swsdask.model.schemas import RunPiece
 
 
@@ -82,7 +81,6 @@ def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Pr
     from swsdask.formats.in_memory import TableRun
     from swsdask.formats.reference.nist_xml import read_queries
     from swsdask.formats.values import system_of_file
-    from swsdask.model.errors import Problems
     from swsdask.model.settings import EvaluationSettings
     from swsdask.places.reading import readable
 

@@ -14,8 +14,10 @@ from typing import TypeVar
 
 import click
 
+from swsdask.cli import traceback_if_asked, unforeseen
 from swsdask.cli.options import FiniteRange, records_format_option
-from swsdask.model.errors import one_line
+from swsdask.ending import ended_by
+from swsdask.model.errors import SettingsError, SwsdaskError, choices, one_line
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -152,7 +154,6 @@ def nightly(
     Exit codes: 0 fine, 2 bad settings, a reference, inbox or archive that cannot be read; 3 a gate failed; 4 the
     cluster failed; 5 some runs were refused.
     """
-    from swsdask.model.errors import SwsdaskError
     from swsdask.nightly.lease import BusyError
     from swsdask.nightly.overview import publish_overview
     from swsdask.nightly.settings import example as example_file
@@ -216,10 +217,6 @@ def nightly(
 
 def _reason(error: Exception) -> tuple[str, int]:
     """The message and the exit code of an error. Raises it again if the command is to end at once."""
-    from swsdask.cli import traceback_if_asked, unforeseen
-    from swsdask.ending import ended_by
-    from swsdask.model.errors import SwsdaskError
-
     if isinstance(error, BrokenPipeError) or ended_by(error) is not None:
         raise error
     if isinstance(error, SwsdaskError):
@@ -241,7 +238,6 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     """
     from swsdask.archive.storage import Storage
     from swsdask.measures.names import name_in_gate
-    from swsdask.model.errors import SettingsError, choices
     from swsdask.model.tables import records_as
     from swsdask.nightly.history import read_history
     from swsdask.render.nightly import print_history, print_system

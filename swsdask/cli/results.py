@@ -9,6 +9,8 @@ import click
 from swsdask.api.results import FIGURES
 from swsdask.cli.options import measures_option, out_option, print_written, records_format_option, split_names
 from swsdask.model.errors import one_line
+from swsdask.model.tables import records_as
+from swsdask.places.reading import join_path
 
 
 @click.command("report")
@@ -17,7 +19,6 @@ from swsdask.model.errors import one_line
 def report(results: str, page: str | None) -> None:
     """Write a PAGE (RESULTS/report.html) from the directory that `swsdask score --out` wrote."""
     import swsdask as sws
-    from swsdask.places.reading import join_path
     from swsdask.render.outputs import read_outputs
 
     own = join_path(results, "report.html")
@@ -67,7 +68,6 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
     that weigh misses against false alarms.
     """
     from swsdask.comparison.rank_correlation import rank_correlation
-    from swsdask.model.tables import records_as
     from swsdask.render.outputs import read_outputs
     from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
 

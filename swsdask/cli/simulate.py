@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdask import __version__
 from swsdask.cli.options import (
     EngineOptions,
     FiniteRange,
@@ -18,6 +19,7 @@ from swsdask.cli.options import (
     writable_directory,
     writable_place,
 )
+from swsdask.model.errors import counted
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
@@ -61,7 +63,6 @@ def gap(
     Each replicate repeats the Monte Carlo study of Liu and Oard (SIGIR 2006), which finds the function whose ranking
     agrees most with the others, and how far each deviates. The same seed gives the same bits on any executor.
     """
-    from swsdask import __version__
     from swsdask.comparison.studies import GapModel, gap_study
     from swsdask.render.studies import gap_json, print_gap_study, write_gap_study
 
@@ -88,7 +89,6 @@ def discovery(out: Path, seed: int, phones: int) -> None:
 
     OUT gets sim.phn, sim.wrd, sim.split, sim.speakers and SYSTEM.classes. `swsdask discover` scores them.
     """
-    from swsdask.model.errors import counted
     from swsdask.places.writing import together
     from swsdask.simulate.discovery import DISCOVERERS, simulate_classes, simulate_corpus, write_classes, write_corpus
 
@@ -131,7 +131,6 @@ def compare(
     It estimates the coverage of the intervals of ATWV and MAP, and the rate at which tests reject the equality of
     equal systems. The same seed gives the same bits on any executor.
     """
-    from swsdask import __version__
     from swsdask.comparison.studies import interval_study
     from swsdask.render.studies import interval_json, print_interval_study, write_interval_study
 
