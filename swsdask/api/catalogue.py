@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError
-from swsdask.model.layers import TomlTable, conf_directory, preset_names
+from swsdask.model.layers import TomlTable, conf_directory, preset_names, toml_value
 from swsdask.model.measures import TABLE, Description, parse_name
 from swsdask.model.settings import Settings
 
@@ -169,9 +168,9 @@ def _settings(model: type[BaseModel], path: str, presets: Mapping[str, TomlTable
             yield from _settings(kind, f"{setting}.", own)
         elif path:
             values, meaning = documented[name]
-            default = "" if info.default is None else _toml(info.default)
+            default = "" if info.default is None else toml_value(info.default)
             yield SettingDescription(
-                setting, values, default, meaning, {preset: _toml(value) for preset, value in own.items()}
+                setting, values, default, meaning, {preset: toml_value(value) for preset, value in own.items()}
             )
 
 
@@ -182,8 +181,3 @@ def _attributes(model: type[BaseModel]) -> Iterator[tuple[str, tuple[str, str]]]
     text = inspect.cleandoc(model.__doc__).partition("\nAttributes\n----------\n")[2]
     for name, values, meaning in re.findall(r"^(\w+) : (.*)\n((?:    .*\n?)+)", text, re.MULTILINE):
         yield name, (values.removesuffix(", optional"), " ".join(meaning.split()))
-
-
-def _toml(value: object) -> str:
-    """A value in TOML, which for the values of settings is the same as JSON."""
-    return json.dumps(list(value) if isinstance(value, tuple) else value)

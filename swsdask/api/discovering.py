@@ -16,7 +16,7 @@ from swsdask.api.discovery_inputs import (
     discovery_layers,
 )
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
-from swsdask.archive.stored_tables import NO_HASHES
+from swsdask.archive.stored_tables import verification_notes
 from swsdask.discovery.measures import DiscoveryMeasure, select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import (
@@ -136,8 +136,13 @@ def discover(
     names, families = select(requested, definition)
     progress.begin("reading the corpus", 0)
     corpus = corpus_under(inputs.tables, settled.settings.discovery)
-    untold = (NO_HASHES,) if inputs.verification == "no hashes" else ()
-    notes = [meaning(corpus), *settled.notes, *untold, *corpus.notes, *word_notes(corpus)]
+    notes = [
+        meaning(corpus),
+        *settled.notes,
+        *verification_notes(inputs.verification),
+        *corpus.notes,
+        *word_notes(corpus),
+    ]
     rows_about = inputs.phones_about + sum(each.rows for each in inputs.systems)
     with working(settled.settings, executor, rows_about, progress) as workers:
         workers.check(inputs.places)

@@ -16,7 +16,7 @@ from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, r
 from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.store import find_archive
-from swsdask.archive.stored_tables import NO_HASHES
+from swsdask.archive.stored_tables import verification_notes
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
 from swsdask.model.errors import SettingsError, check_whole, choices, counted, listed
@@ -310,8 +310,7 @@ def open(  # noqa: A001
             raise SettingsError(f"{place} is an archive with its own reference: remove the other reference arguments.")
         archive.fetch()
         evaluation = Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
-        untold = (NO_HASHES,) if archive.verification == "no hashes" else ()
-        return replace(evaluation, notes=(*evaluation.notes, *untold))
+        return replace(evaluation, notes=(*evaluation.notes, *verification_notes(archive.verification)))
     settled = Settled.of_files(layers)
     if qrels is not None:
         others = (source, ecf, rttm, queries, documents, occurrences, lexicon, vocabulary, version)

@@ -21,8 +21,8 @@ from swsdask.cli.options import (
 from swsdask.model.errors import FEW, Problems, counted, listed, one_line
 
 if TYPE_CHECKING:
-    from swsdask.api.calibrating import Applied
-    from swsdask.api.calibration_maps import Calibration
+    from swsdask.calibration.applying import Applied
+    from swsdask.calibration.maps import Calibration
     from swsdask.model.schemas import RunPiece
 
 
@@ -137,7 +137,7 @@ def calibrate(
     printed.
     """
     import swsdask as sws
-    from swsdask.api.calibration_maps import Calibration
+    from swsdask.calibration.maps import Calibration
     from swsdask.cli.progress import progress
 
     if calibration is not None:

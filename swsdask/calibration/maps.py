@@ -15,7 +15,6 @@ limited by that of the adjacent step.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,8 +31,8 @@ from swsdask.measures import select
 from swsdask.measures.calibration import Blocks, pooled_blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
-from swsdask.model.errors import InputError, Problem
-from swsdask.model.layers import read_toml
+from swsdask.model.errors import InputError, Problem, cut
+from swsdask.model.layers import read_toml, toml_value
 from swsdask.model.trials import F64
 from swsdask.places.reading import as_path, read_small
 from swsdask.places.writing import replacing
@@ -214,13 +213,8 @@ def _explained(file: str, error: ErrorDetails) -> Problem:
         return Problem(file, None, "known keys only", f"the unknown key {key}", "Remove it, or fit again.")
     if error["type"] == "missing":
         return Problem(file, None, f"the key {key}", "none", "Fit it again.")
-    found = f"{key} = {_short(error['input'])} ({error['msg']})"
+    found = f"{key} = {cut(repr(error['input']))} ({error['msg']})"
     return Problem(file, None, "a calibration's values", found, "Fit it again.")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
@@ -228,27 +222,18 @@ def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
     if name:
         yield f"\n[{name}]"
     for key, value in table.items():
-        if not isinstance(value, Mapping):
-            yield f"{key} = {_toml(value)}"
+        if isinstance(value, list | tuple):
+            yield from (f"{key} = [", *(f"    {toml_value(entry)}," for entry in value), "]")
+        elif not isinstance(value, Mapping):
+            yield f"{key} = {toml_value(value)}"
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _lines(value, f"{name}.{key}" if name else key)
 
 
-def _toml(value: object) -> str:
-    """A value in TOML. Numbers keep every digit."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return "[" + "".join(f"\n    {_toml(entry)}," for entry in value) + "\n]"
-    return repr(value)
-
-
 CalibrationMethod = Literal["affine", "pav"]
 
-MEASURES: dict[CalibrationMethod, tuple[str, ...]] = {
+MEASURES_OF_METHOD: dict[CalibrationMethod, tuple[str, ...]] = {
     "affine": ("cnxe", "cnxe_min", "impute_score"),
     "pav": ("cnxe", "cnxe_min_pav", "impute_score"),
 }
@@ -271,7 +256,7 @@ def fit(
     whole = scored.populations[0]
     numbers = {
         name: float(column[0])
-        for family in select(MEASURES[method])
+        for family in select(MEASURES_OF_METHOD[method])
         for values in family.values(scored)
         if values.queries is None and values.condition == whole.condition.name
         for name, column in values.columns.items()
