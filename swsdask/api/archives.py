@@ -132,6 +132,7 @@ def ingest(
     >>> archive.version, [run.rows for run in archive.runs]
     (1, [243, 220, 234, 214, 131])
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     check_place(archive)
     check_place(reference)
     url = as_path(archive)
@@ -147,7 +148,6 @@ def ingest(
     of_tables = given_tables(documents, occurrences, queries, other_files) if in_tables else None
     others = (reference, ecf, rttm, queries, documents, occurrences)
     layout = Layout(buckets=buckets, codec=codec)
-    encoding = read_encoding(frame_shift, negate_scores, segments)
     known = known_sources(Storage(url), resolved.evaluation, encoding, rehash=rehash)
     found = given_runs(runs, judged=layers.judged, encoding=encoding, known=known)
     judged = None if qrels is None else judged_files(qrels, (), others)
@@ -374,13 +374,13 @@ def validate(
     >>> report.files[-1].counts["rows"]
     131
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     check_files(paths)
     check_choice("definition", definition, get_args(Definition))
     named = corpus_places(phones, words, split, folds, within, speakers)
     corpus = corpus_files(named) if named else None
     of_folder = find_reference(as_path(reference)) if reference else None
     resolved = settings_layers(preset, compat, settings).settings()
-    encoding = read_encoding(frame_shift, negate_scores, segments)
     with working(resolved, executor, 0, None) as workers:
         report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers, encoding)
     faulty = {problem.file for problem in report.problems}

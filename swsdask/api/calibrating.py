@@ -84,8 +84,9 @@ def calibrate(
     >>> calibration([4.0, 8.0]).round(3)
     array([-1.455,  3.868])
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     evaluation = as_evaluation(evaluation)
-    runs = runs_for(evaluation, run, frame_shift, negate_scores, segments)
+    runs = runs_for(evaluation, run, encoding)
     settings = evaluation.settings
     if method not in MEASURES_OF_METHOD:
         raise SettingsError(f"method {method!r} is unknown. Known: {', '.join(MEASURES_OF_METHOD)}.")
@@ -172,6 +173,7 @@ def apply_calibration(
     >>> applied.rows, applied.accepted
     (214, 113)
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     check_files(runs)
     fitted = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
     files = find_runs(locations(runs))
@@ -185,7 +187,6 @@ def apply_calibration(
             raise SettingsError("operating_point.from_data needs a reference, and there is none. Give beta.")
         threshold = point.resolve(0, 0).bayes_threshold
     or_unseen(progress).begin("writing calibrated runs", 0)
-    encoding = read_encoding(frame_shift, negate_scores, segments)
     rows_about = sum(RunFile(file).rows_about for file in files)
     with working(chosen, executor, rows_about, progress) as workers:
         return apply_to_runs(fitted.map, files, as_path(out), None if keep_decisions else threshold, encoding, workers)

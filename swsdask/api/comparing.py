@@ -189,6 +189,7 @@ def compare(
         replicates = 1000 if resample == "documents" else 10_000
     how = Resampling(seed, replicates, level, interval, adjust, resample)
     _check(how, pair, baseline)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     gates = _gates(fail_if, pair, baseline)
     names, _ = with_points(requested_names(measures), EvaluationSettings())
     if gates:
@@ -196,7 +197,7 @@ def compare(
     if not isinstance(source, Result | Evaluation) and is_result(source):
         source = read_outputs(source)
     if isinstance(source, Result):
-        if runs is not None or as_names(by) or read_encoding(frame_shift, negate_scores, segments):
+        if runs is not None or as_names(by) or encoding:
             raise SettingsError(
                 "A result has its runs and conditions: give runs, their encoding and `by` when you score."
             )
@@ -205,7 +206,7 @@ def compare(
         chosen, rows = Settings(), 0
     else:
         evaluation = as_evaluation(source)
-        given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
+        given = runs_for(evaluation, runs, encoding)
         chosen, rows = evaluation.settings, rows_to_score(evaluation.archive, given)
     with working(chosen, executor, rows, progress) as workers:
         n_documents: dict[str, int] = {}
@@ -461,8 +462,9 @@ def errors(
     if false_alarms > KEPT:
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
     observer = WorstQueries(queries, false_alarms)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     evaluation = as_evaluation(evaluation)
-    given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
+    given = runs_for(evaluation, runs, encoding)
     result, observed = score_observed(
         evaluation, ["n_target"], given, by, executor=executor, progress=progress, observer=observer
     )

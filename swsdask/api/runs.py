@@ -24,7 +24,7 @@ from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor
 from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
-from swsdask.formats.runs.encoding import Encoding, read_encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import SettingsError, choices, cut
 from swsdask.model.schemas import RunSource
@@ -148,15 +148,8 @@ def rows_to_score(archive: Archive, runs: GivenRuns) -> int:
     return runs.rows_about + sum(run.rows for run in archive.runs if run.system in named)
 
 
-def runs_for(
-    evaluation: Evaluation,
-    runs: Runs,
-    frame_shift: float | None = None,
-    negate_scores: bool = False,
-    segments: Location | None = None,
-) -> GivenRuns:
+def runs_for(evaluation: Evaluation, runs: Runs, encoding: Encoding) -> GivenRuns:
     """Normalise the runs to be scored in an evaluation, see `given_runs`; the encoding is that of all tables."""
-    encoding = read_encoding(frame_shift, negate_scores, segments)
     return given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
 
 

@@ -404,7 +404,7 @@ def test_a_pair_whose_queries_differ_is_compared_over_those_of_both(files: Path,
     assert any(
         "oov_count=1, mtwv: " in note and "counts them for only one of the two" in note for note in compared.notes
     )
-    with pytest.raises(sws.SettingsError, match="documents cannot be drawn"):
+    with pytest.raises(sws.SettingsError, match="Documents cannot be resampled"):
         sws.compare(evaluation, "atwv", runs=runs, by="oov_count", resample="documents")
 
 
