@@ -23,6 +23,7 @@ from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.results import plot as plot
+from swsdask.api.results import read_result as read_result
 from swsdask.api.results import renew_report as renew_report
 from swsdask.api.results import report as report
 from swsdask.api.results import write as write

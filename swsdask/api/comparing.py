@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal, get_args
 
 from swsdask.api.opening import Evaluation, as_evaluation
+from swsdask.api.results import read_result
 from swsdask.api.runs import GivenRuns, Runs, rows_to_score, runs_for
 from swsdask.api.scoring import score_observed
 from swsdask.archive.reference import trial_counts
@@ -73,9 +74,8 @@ def rank_correlation(
     {'measure': 'atwv', 'other': 'mtwv', 'tau_b': 0.8, 'tau_ap': 0.75}
     """
     from swsdask.comparison.rank_correlation import rank_correlation as correlate
-    from swsdask.render.outputs import read_outputs
 
-    result = result if isinstance(result, Result) else read_outputs(result)
+    result = result if isinstance(result, Result) else read_result(result)
     frame: pd.DataFrame = correlate(result, as_names(measures), condition).table.to_pandas()
     return frame
 
@@ -183,7 +183,7 @@ def compare(
     """
     from swsdask.comparison.compare import compare as compared
     from swsdask.comparison.resampled import candidates, folds
-    from swsdask.render.outputs import is_result, read_outputs
+    from swsdask.render.outputs import is_result
 
     if replicates is None:
         replicates = 1000 if resample == "documents" else 10_000
@@ -195,7 +195,7 @@ def compare(
     if gates:
         names = list(dict.fromkeys([*(names or ()), *(gate.measure for gate in gates)]))
     if not isinstance(source, Result | Evaluation) and is_result(source):
-        source = read_outputs(source)
+        source = read_result(source)
     if isinstance(source, Result):
         if runs is not None or as_names(by) or encoding:
             raise SettingsError(

@@ -19,13 +19,12 @@ from swsdask.places.reading import join_path
 def report(results: str, page: str | None) -> None:
     """Write a PAGE (RESULTS/report.html) from the directory that `swsdask score --out` wrote."""
     import swsdask as sws
-    from swsdask.render.outputs import read_outputs
 
     own = join_path(results, "report.html")
     if page is None or os.path.abspath(page) == os.path.abspath(own):
         sws.renew_report(results)
     else:
-        sws.report(read_outputs(results), page)
+        sws.report(results, page)
     click.echo(f"Written: {one_line(str(page or own))}")
 
 
@@ -48,9 +47,8 @@ def plot(results: str, figure: str, kind: str, systems: list[str] | None, condit
     This needs matplotlib: pip install 'swsdask[plot]'.
     """
     import swsdask as sws
-    from swsdask.render.outputs import read_outputs
 
-    sws.plot(read_outputs(results), figure, kind, systems=systems, condition=condition, measure=measure)
+    sws.plot(results, figure, kind, systems=systems, condition=condition, measure=measure)
     click.echo(f"Written: {one_line(str(figure))}")
 
 
@@ -67,11 +65,11 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
     top of the ranking. --measures defaults to the measures requested when scoring or, if all were requested, to those
     that weigh misses against false alarms.
     """
+    import swsdask as sws
     from swsdask.comparison.rank_correlation import rank_correlation
-    from swsdask.render.outputs import read_outputs
     from swsdask.render.rank_correlation import print_rank_correlation, write_rank_correlation
 
-    result = read_outputs(results)
+    result = sws.read_result(results)
     found = rank_correlation(result, measures, condition)
     scores = result.board
     signature = str(result.manifest.get("signature", ""))
