@@ -267,7 +267,7 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
     check_choice("adjust", how.adjust, get_args(Adjustment))
     check_choice("resample", how.resample, get_args(Drawn))
     if how.resample == "documents" and how.interval == "bca":
-        raise SettingsError("BCa intervals leave out one query at a time: where documents are drawn, take percentile.")
+        raise SettingsError('interval="bca" needs resample="queries". Use interval="percentile".')
     if pair is not None and (isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2):
         raise SettingsError(f"pair is {pair!r}; expected the names of two systems.")
     if pair is not None and baseline is not None:
@@ -307,7 +307,9 @@ def sample_evaluation(
     from swsdask.measures.resampling import Samples
 
     if documents and evaluation.judged:
-        raise SettingsError("Judgments cover only some documents: with judgments, only queries can be drawn.")
+        raise SettingsError(
+            'resample="documents" is not possible with qrels: not every document is judged. Use resample="queries".'
+        )
     given = names
     names = default_measures(evaluation) if names is None else names
     sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
@@ -382,21 +384,20 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     possible = ", ".join(averaged(result)) or "none"
     sentences = []
     if absent:
-        names = ",".join(absent)
         sentences.append(
-            f"the results have no {', '.join(absent)}: score again with --measures {names}, or compare the"
+            f"the results have no {', '.join(absent)}: request {'it' if len(absent) == 1 else 'them'} when you score, "
+            "or compare the archive, or the reference and the runs."
         )
-        sentences[-1] += f" archive, or the reference and the runs, with --measures {names}."
     if by_statistics and not scored_now:
         sentences.append(
             f"{', '.join(by_statistics)} cannot be resampled from results: it is not an average of numbers by query, "
             "and results do not keep the counts of trials by query and score. Compare the archive, or the reference "
-            f"and the runs, with --measures {','.join(by_statistics)}."
+            "and the runs."
         )
     for measure, part in without_parts.items():
         sentences.append(
-            f"{measure} is the average of {part} by query, which the results lack: score again with --measures "
-            f"{measure},{part}, or compare the archive, or the reference and the runs."
+            f"{measure} is the average of {part} by query, which the results lack: request {part} too when you score, "
+            "or compare the archive, or the reference and the runs."
         )
     if others or (by_statistics and scored_now):
         named = ", ".join([*others, *(by_statistics if scored_now else ())])

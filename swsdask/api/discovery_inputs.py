@@ -240,7 +240,9 @@ def class_files(given: Classes) -> dict[str, str]:
     places = locations(given)
     for place in places:
         if is_folder(place) and is_discovery(place):
-            raise SettingsError(f"{place} is an archive of term discovery: give it as the archive (--archive {place}).")
+            raise SettingsError(
+                f"{place} is an archive of term discovery: give it by the option archive, not as a class file."
+            )
     for url in find_classes(places):
         system = system_of(url)
         if files.setdefault(system, url) != url:

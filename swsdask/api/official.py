@@ -171,7 +171,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     _require_decisions("STDEval's reports", result)
     aligned = _aligned(result, evaluation)
     if aligned is None:
-        raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
+        raise SettingsError("STDEval's reports need the alignment: score with alignment=True.")
     documents = archive.documents
     kinds = sorted({*documents["source_type"].to_pylist()})
     own = {title: [kind for kind in kinds if kind.upper() == title] for title in TYPES}

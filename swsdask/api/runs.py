@@ -173,7 +173,7 @@ def with_runs(
         yield archive, list(runs.systems)
         return
     if not runs.sources:
-        raise SettingsError("No RUN to score: give tables, files, folders or globs, or an archive that holds runs.")
+        raise SettingsError("No runs to score: give tables, files, folders or globs, or an archive that holds runs.")
     tables = ReferenceTables.of(archive)
     if evaluation.judged:
         tables = with_documents_of(tables, runs.sources, executor)

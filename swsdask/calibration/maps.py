@@ -298,9 +298,9 @@ def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
         return AffineMap(gamma=gamma, delta=delta)
     if gamma == math.inf:
         why = "scores that separate targets from non-targets completely (gamma = inf)"
-        remedy = "Fit on more data, or with --method pav."
+        remedy = "Fit on more data, or with the method pav."
     elif math.isinf(numbers["cnxe"]):
-        why, remedy = "a target of score -inf or a non-target of inf", "Fit with --method pav, or on finite scores."
+        why, remedy = "a target of score -inf or a non-target of inf", "Fit with the method pav, or on finite scores."
     elif gamma == 0.0:
         why, remedy = "scores without information (gamma = 0)", "Check that the scores belong to this system."
     else:

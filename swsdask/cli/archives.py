@@ -44,7 +44,7 @@ from swsdask.model.errors import ArchiveError, counted
 @click.option("--buckets", type=click.IntRange(1), help="Number of query buckets of a new archive (64).")
 @click.option(
     "--codec",
-    type=click.Choice(["lz4", "zstd"]),
+    type=click.Choice(["lz4", "zstd", "snappy", "gzip", "brotli", "none"]),
     default="lz4",
     help="Compression of new runs: lz4 reads faster, zstd is smaller.",
 )
@@ -140,6 +140,7 @@ def validate(
     """
     import swsdask as sws
     from swsdask.archive.store import is_archive
+    from swsdask.cli.progress import progress
     from swsdask.model.tables import records_as
 
     if not paths and not any(corpus.arguments().values()):
@@ -148,13 +149,15 @@ def validate(
         with suppress(ArchiveError):  # A file can be read where its folder cannot be listed.
             if is_archive(path):
                 raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
-    report = sws.validate(
-        paths,
-        reference,
-        **{name: value for name, value in corpus.arguments().items() if value is not None},
-        **encoded.arguments(),
-        **chosen.arguments(engine),
-    )
+    with progress("files") as shown:
+        report = sws.validate(
+            paths,
+            reference,
+            **corpus.arguments(),
+            **encoded.arguments(),
+            **chosen.arguments(engine),
+            progress=shown,
+        )
     if form != "text":
         click.echo(records_as(form, [asdict(problem) for problem in report.problems]))
     else:
@@ -187,12 +190,10 @@ def verify(
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
-    from swsdask.execution.open import open_executor
-    from swsdask.model.layers import build_settings
 
-    settings = build_settings(explicit={"engine": engine.settings()})
-    with progress("files") as shown, open_executor(settings.engine, None, shown) as workplace:
-        found = sws.verify(archive, repair=repair, adopt=adopt, executor=workplace, progress=shown)
+    settings = {"engine": engine.settings()}
+    with progress("files") as shown:
+        found = sws.verify(archive, repair=repair, adopt=adopt, settings=settings, progress=shown)
     for name, instead in found.damaged.items():
         click.echo(f"{archive}/{name}: damaged: found {instead}", err=True)
     for name in found.repaired:

@@ -61,11 +61,11 @@ def test_bad_runs(swsdask: Call, files: Files, kind: str) -> None:
 
 def test_for_programs_problems_are_records_on_stdout(swsdask: Call, files: Files) -> None:
     run = files.write("first.kwslist.xml", RUN.replace('score="0.2"', 'score="NaN"').replace('"0.7"', '"abc"'))
-    outcome = swsdask("validate", run, "--format", "json")
+    outcome = swsdask("validate", "-q", run, "--format", "json")
     assert (outcome.code, outcome.err) == (2, "swsdask: 2 problems\n")
     assert [(record["file"], record["line"]) for record in json.loads(outcome.out)] == [(str(run), 4), (str(run), 7)]
     good = files.write("good.kwslist.xml", RUN)
-    outcome = swsdask("validate", good, "--format", "json")
+    outcome = swsdask("validate", "-q", good, "--format", "json")
     assert (outcome.code, outcome.out) == (0, "[]\n")
 
 
