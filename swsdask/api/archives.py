@@ -208,7 +208,7 @@ def verify(
     ArchiveError
         There is no archive, or none of its manifests can be read.
     StoreError
-        A store does not let a file be read now.
+        A file in a store cannot be read at present: permission denied or no connection.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
     StoreError
-        A store does not let a version be read now. Then nothing is removed.
+        A version in a store cannot be read at present: permission denied or no connection. Then nothing is removed.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def expire(
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
     StoreError
-        A store does not let a version be read now. Then nothing is removed.
+        A version in a store cannot be read at present: permission denied or no connection. Then nothing is removed.
 
     Notes
     -----
@@ -394,13 +394,13 @@ def validate(
     faulty = {problem.file for problem in report.problems}
     classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
     if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):
-        report = _together(report, corpus, classes, definition or "document")
+        report = _check_corpus(report, corpus, classes, definition or "document")
     place = {file: number for number, file in enumerate(dict.fromkeys(each.file for each in report.problems))}
     in_order = sorted(report.problems, key=lambda each: (place[each.file], each.line is None, each.line or 0))
     return replace(report, problems=tuple(in_order))
 
 
-def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
+def _check_corpus(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
     """Add to a report the contradictions between well-formed files, and the counts of what a definition drops."""
     problems = Problems(MOST_PROBLEMS)
     dropped = check_together(corpus, classes, definition, problems)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.results import write
-from swsdask.api.scoring import Measures, requested, score
+from swsdask.api.scoring import Measures, resolve_measures, score
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive
 from swsdask.archive.stored_tables import Fragment
@@ -137,7 +137,7 @@ def benchmark(
     archive = evaluation.archive
     if not isinstance(archive, StoredArchive) or not archive.runs:
         raise SettingsError("A benchmark needs an archive with runs: `swsdask ingest` makes one.")
-    _, _, settings = requested(measures, evaluation.settings)
+    _, _, settings = resolve_measures(measures, evaluation.settings)
     rows = sum(run.rows for run in archive.runs)
     watch = _Watch(or_unseen(progress), rows)
     with working(settings, executor, rows, None) as workers:

@@ -105,7 +105,7 @@ def define_measure(name: str) -> str:
 
 
 def describe_measure(name: str) -> Description:
-    """The row of a measure in `list_measures`. For an unknown name, raises `SettingsError` with the nearest name."""
+    """Return the row of a measure in `list_measures`; the `SettingsError` for an unknown name has the nearest name."""
     if not home_of(name):
         select([name])
         name = parse_name(name).family
@@ -113,7 +113,7 @@ def describe_measure(name: str) -> Description:
 
 
 def families() -> Iterator[tuple[Description, ...]]:
-    """The measures that share a definition, in canonical order; those of term discovery come last."""
+    """Yield the measures that share a definition, in canonical order; those of term discovery come last."""
     rows = {row.name: row for row in TABLE}
     own = [rows[name] for family in MEASURES for name in family.names if name in rows]
     by_definition: dict[str, list[Description]] = {}
@@ -175,7 +175,7 @@ def _settings(model: type[BaseModel], path: str, presets: Mapping[str, TomlTable
 
 
 def _attributes(model: type[BaseModel]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The section "Attributes" of a docstring: name, type and meaning."""
+    """Yield the entries of the section "Attributes" of a docstring: name, type and meaning."""
     if model.__doc__ is None:
         raise SettingsError("Docstrings explain the settings, and python -OO (PYTHONOPTIMIZE=2) leaves them out.")
     text = inspect.cleandoc(model.__doc__).partition("\nAttributes\n----------\n")[2]

@@ -284,7 +284,7 @@ def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str
 
 
 def default_measures(evaluation: Evaluation) -> list[str]:
-    """The default measures of a comparison of an evaluation."""
+    """Return the default measures of a comparison of an evaluation."""
     ranked = evaluation.settings.evaluation.measures == "ranked"
     return list(RANKED_MEASURES if ranked else DEFAULT_MEASURES)
 
@@ -299,9 +299,9 @@ def sample_evaluation(
     *,
     documents: bool = False,
 ) -> tuple[Result, Samples, dict[str, int], dict[str, int]]:
-    """The scores of an evaluation, the samples of its measures, and the numbers of queries and documents by condition.
+    """Return the scores of an evaluation, the samples of its measures, and the numbers of queries and documents.
 
-    The last is empty unless `documents` are resampled.
+    These numbers are by condition; the last is empty unless `documents` are resampled.
     """
     from swsdask.comparison.resampled import DIFFERENCES, needed_for, with_parts
     from swsdask.measures.resampling import Samples
@@ -335,7 +335,7 @@ def _samples(
     named: bool,
     observed: Mapping[str, Mapping[str, OfCondition]] | None = None,
 ) -> tuple[Samples, dict[str, int]]:
-    """The measures by condition and system, and how many queries each condition has.
+    """Return the measures by condition and system, and how many queries each condition has.
 
     Raises `SettingsError` if no measure can be resampled or, for measures that were `named`, if one cannot.
     """

@@ -131,7 +131,7 @@ def discover(
     requested = requested_names(measures)
     named = corpus_places(phones, words, split, folds, within, speakers)
     inputs = discovery_inputs(classes, archive, named, verify=verify)
-    settled = inputs.settled(discovery_layers(definition, n_folds, settings))
+    settled = inputs.settle(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, families = select(requested, definition)
     progress.begin("reading the corpus", 0)
@@ -183,7 +183,7 @@ class _Requested(NamedTuple):
 def _score(
     systems: Sequence[UnreadSystem], corpus: Corpus, request: _Requested, workers: Executor, progress: Progress
 ) -> ResultTables:
-    """The results of systems, in their order.
+    """Return the results of systems, in their order.
 
     Worker processes read small systems and return their results. A large system is read by one of them, whose
     neighbours fetch it from there to count its cells.
@@ -257,7 +257,7 @@ def plan_discovery(
     1 file, 1,999 phones, 624 words
     """
     inputs = discovery_inputs(classes, archive, corpus_places(phones, words, split, folds, within, speakers))
-    settled = inputs.settled(discovery_layers(definition, n_folds, settings))
+    settled = inputs.settle(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, _ = select(as_names(measures), definition)
     corpus = corpus_under(inputs.tables, settled.settings.discovery)

@@ -81,7 +81,7 @@ def _kwseval_measures(names: list[str] | None) -> list[str]:
 
 
 def _kwseval(result: Result, evaluation: Evaluation) -> Official:
-    """The writer of KWSEval's reports, for a result with the measures of its summary."""
+    """Return the writer of KWSEval's reports, for a result with the measures of its summary."""
     from swsdask.archive.reference import build_reference
     from swsdask.render.kwseval_output import NEEDED, KwsevalContext, ReportPart, write_kwseval_output
 
@@ -111,16 +111,16 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
         if settings.unlisted_queries == "count"
         else {system: frozenset(times) for system, times in _search_times(result, archive).items()},
     )
-    return partial(write_kwseval_output, result, evaluated, _aligned(result, evaluation))
+    return partial(write_kwseval_output, result, evaluated, _alignment_reader(result, evaluation))
 
 
 def _texts(queries: pa.Table) -> dict[str, str]:
-    """The texts of queries, by id; the id itself if occurrences were given without texts."""
+    """Return the texts of queries, by id; the id itself if occurrences were given without texts."""
     return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}
 
 
 def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart]:
-    """The conditions that KWSEval reports, under its titles, in its order."""
+    """Return the conditions that KWSEval reports, under its titles, in its order."""
     from swsdask.archive.reference import build_reference
     from swsdask.render.kwseval_output import ReportPart
 
@@ -160,7 +160,7 @@ def _stdeval_measures(names: list[str] | None) -> list[str]:
 
 
 def _stdeval(result: Result, evaluation: Evaluation) -> Official:
-    """The writer of STDEval's reports, for a result with their measures, its alignment and types of source."""
+    """Return the writer of STDEval's reports, for a result with their measures, its alignment and types of source."""
     from swsdask.archive.reference import build_reference
     from swsdask.render.stdeval_output import ALL, NEEDED, TYPES, StdevalContext, write_stdeval_output
 
@@ -169,7 +169,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         raise SettingsError("STDEval's reports are of occurrences: set trials=virtual.")
     _require("STDEval's reports", NEEDED, result)
     _require_decisions("STDEval's reports", result)
-    aligned = _aligned(result, evaluation)
+    aligned = _alignment_reader(result, evaluation)
     if aligned is None:
         raise SettingsError("STDEval's reports need the alignment: score with alignment=True.")
     documents = archive.documents
@@ -211,7 +211,7 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
     return partial(write_stdeval_output, result, evaluated, aligned)
 
 
-def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
+def _alignment_reader(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
     """Return a function that gives the alignment of a system, with numbers as files spell them; None without one."""
     rows = result.alignment_rows
     if rows is None:
@@ -285,7 +285,7 @@ def _mediaeval_measures(names: list[str] | None) -> list[str] | None:
 
 
 def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
-    """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
+    """Return the writer of MediaEval's lines, for document trials and a result with the numbers in them."""
     from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -308,7 +308,7 @@ def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
 
 
 def _tde(result: Result) -> Official:
-    """The writer of the challenge's files, for a result of `discover` with all measures of its definition."""
+    """Return the writer of the challenge's files, for a result of `discover` with all measures of its definition."""
     from swsdask.render.short_outputs import write_tde_output
 
     if result.manifest.get("kind") != "discovery":

@@ -67,7 +67,7 @@ class Evaluation:
 
     @classmethod
     def of(cls, archive: Archive, settled: Settled, files: ReferenceFiles | None = None) -> Self:
-        """An evaluation of an archive with its settled settings."""
+        """Return an evaluation of an archive with its settled settings."""
         return cls(archive, settled.settings, files, settled.overridden, settled.notes, settled.judged)
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class Evaluation:
         return tuple(run.system for run in self.archive.runs)
 
     def table(self, name: str, systems: str | Iterable[str] | None = None) -> pa.Table:
-        """A table of the evaluation with ids and seconds: documents, queries, occurrences, judgments or detections.
+        """Return a table with ids and seconds: documents, queries, occurrences, judgments or detections.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class Evaluation:
         return search_transcript(readable(transcript), self.archive.queries, FindRule.of(self.settings.evaluation))
 
     def detections(self, systems: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
-        """The detections of runs in the archive as a stream of Arrow record batches, with ids and seconds.
+        """Return the detections of runs in the archive as a stream of Arrow record batches, with ids and seconds.
 
         Parameters
         ----------
@@ -327,14 +327,14 @@ def open(  # noqa: A001
 
 
 def as_evaluation(given: Evaluation | Location) -> Evaluation:
-    """The given evaluation, or the one at a path or URL, opened with its own settings."""
+    """Return the given evaluation, or the one at a path or URL, opened with its own settings."""
     return given if isinstance(given, Evaluation) else open(given)
 
 
 def settings_layers(
     preset: str | None, compat: str | None, explicit: GivenSettings | None, *, judged: bool = False
 ) -> Layers:
-    """The given layers of settings. Raises `SettingsError` for an unknown preset or a wrong type."""
+    """Return the given layers of settings. Raises `SettingsError` for an unknown preset or a wrong type."""
     return Layers(None if preset is None else load_preset(preset), compat, explicit_settings(explicit), judged)
 
 
@@ -388,7 +388,10 @@ def reference_files(
     lexicon: Location | None = None,
     vocabulary: Location | None = None,
 ) -> ReferenceFiles:
-    """The files of a reference, from its folder or by name. Raises `SettingsError` unless exactly one is given."""
+    """Return the files of a reference, from its folder or by name.
+
+    Raises `SettingsError` unless exactly one is given.
+    """
     if queries is not None and not isinstance(queries, str | os.PathLike):
         raise SettingsError("queries in memory go with documents and occurrences in memory.")
     if source is not None and not any((ecf, rttm, queries)):

@@ -297,7 +297,7 @@ def _expect(kind: type[Result | Comparison], given: object) -> None:
 
 
 def _with_comparison(result: Result, comparison: Comparison) -> Result:
-    """The result with a comparison. Raises `SettingsError` if the comparison has other numbers."""
+    """Return the result with a comparison. Raises `SettingsError` if the comparison has other numbers."""
     there = board(result.overall)
     for row in comparison.interval_table.to_pylist():
         value = there.value(row["condition"], row["system"], row["measure"])

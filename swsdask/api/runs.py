@@ -97,7 +97,7 @@ def given_runs(
 
 
 def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
-    """Each run as it is given: its name in messages if it is a table, its system if that is given, and the run."""
+    """Return each run as given: its name in messages if it is a table, its system if that is given, and the run."""
     if runs is None:
         return []
     if is_table(runs) or are_scores(runs) or is_uncomputed(runs):
@@ -125,7 +125,7 @@ def by_system(runs: Mapping[str, Given]) -> dict[str, Given]:
 
 
 def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableRun]) -> list[str]:
-    """The named systems of an archive, sorted; none if all runs are to be read.
+    """Return the named systems of an archive, sorted; none if all runs are to be read.
 
     Raises `SettingsError` for a path that does not exist, and for systems together with files or the tables `others`.
     """
@@ -143,7 +143,7 @@ def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableR
 
 
 def rows_to_score(archive: Archive, runs: GivenRuns) -> int:
-    """The number of detections to score, estimated for files."""
+    """Return the number of detections to score, estimated for files."""
     named = set(runs.systems)
     return runs.rows_about + sum(run.rows for run in archive.runs if run.system in named)
 

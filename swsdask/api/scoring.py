@@ -156,7 +156,7 @@ def score_observed(
     """Score as `score` does. Also return what the `observer` collects from each system."""
     by = as_names(by) or []
     began = time.time()
-    names, families, settings = requested(measures, evaluation.settings)
+    names, families, settings = resolve_measures(measures, evaluation.settings)
     weighed = any(family not in RANKED for family in families)
     if evaluation.judged:
         families = [each for each in families if not isinstance(each, GeneralisedAveragePrecision)]
@@ -178,7 +178,7 @@ def score_observed(
         manifest = manifest_of(archive, systems, settings, names, by)
         manifest["collection"] = collection_statistics(archive.queries, prepared.reference)
         manifest |= circumstances(began, scoring.executor, archive.verification, evaluation.overridden, of_systems)
-        manifest["run"] |= scoring.reused()
+        manifest["run"] |= scoring.count_reused()
     on_systems = tuple(note_lines(of_systems))
     result = Result(
         score_rows=tables.scores,
@@ -301,7 +301,7 @@ class _Scoring:
             return []
         return [f"What was computed is not kept in the archive, and is computed again next time: {faults[0]}"]
 
-    def reused(self) -> dict[str, dict[str, int] | None]:
+    def count_reused(self) -> dict[str, dict[str, int] | None]:
         """Count the statistics and results that were reused, and those that were made; None where none are kept."""
         return {
             "statistics": _count_reused(self._statistics, "counted"),
@@ -355,7 +355,7 @@ def plan(
     """
     encoding = read_encoding(frame_shift, negate_scores, segments)
     evaluation = as_evaluation(evaluation)
-    names, families, settings = requested(measures, evaluation.settings)
+    names, families, settings = resolve_measures(measures, evaluation.settings)
     given, by = runs_for(evaluation, runs, encoding), as_names(by) or []
     with with_runs(evaluation, given, SerialExecutor()) as (archive, systems):
         held = runs_of(archive, systems)
@@ -384,19 +384,19 @@ def plan(
 
 
 def _others(runs: Sequence[Run]) -> Iterator[str]:
-    """The line that counts the runs that a plan does not name."""
+    """Yield the line that counts the runs that a plan does not name."""
     if runs:
         yield f"and {counted(len(runs), 'systems')} more: {counted(sum(run.rows for run in runs), 'detections')}"
 
 
 def _query_texts(queries: pa.Table) -> pa.Table | None:
-    """The texts of queries as a table of `QUERY_TEXTS`; None if none has one."""
+    """Return the texts of queries as a table of `QUERY_TEXTS`; None if none has one."""
     texts = texts_of(queries)
     return pa.table([queries["query"], pa.array(texts, pa.string())], schema=QUERY_TEXTS) if any(texts) else None
 
 
-def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:
-    """The names of the requested measures (None: all), the objects that compute them, the settings with their points.
+def resolve_measures(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:
+    """Return the names of the requested measures (None: all), their families, and the settings with their points.
 
     Names such as `twv@0.5` add a point to the settings. Raises `SettingsError` for an unknown name, and for a
     user-defined measure with the name of another.
@@ -481,7 +481,7 @@ class Scorer:
         self._evaluation = as_evaluation(evaluation)
         single = measures is None or isinstance(measures, str | Measure)
         self._measures: Measures = measures if single else list(cast("Iterable[str | Measure]", measures))
-        requested(self._measures, self._evaluation.settings)
+        resolve_measures(self._measures, self._evaluation.settings)
         self._by = as_names(by) or []
         settings = self._evaluation.settings.evaluation
         self._runs = RunsInMemory(ReferenceTables.of(self._evaluation.archive), settings)

@@ -49,7 +49,7 @@ other formats become tables in text."""
 
 
 def target_files(sources: Sequence[str], out: str) -> list[str]:
-    """The target file of each run. `out` is a folder unless its name has the ending of a run.
+    """Return the target file of each run. `out` is a folder unless its name has the ending of a run.
 
     In a folder, a run keeps its name; an ending is appended if the name does not show the format. A run that is neither
     XML nor Parquet becomes a table in text. Raises `InputError` if a target is one of the runs that are read, if two

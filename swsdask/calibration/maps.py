@@ -55,7 +55,7 @@ class AffineMap(Checked):
     delta: float
 
     def __call__(self, scores: F64) -> F64:
-        """The log-likelihood ratios of scores; infinite on overflow."""
+        """Return the log-likelihood ratios of scores; infinite on overflow."""
         with np.errstate(over="ignore"):
             return self.gamma * scores + self.delta
 
@@ -75,7 +75,7 @@ class StepMap(Checked):
     llr: tuple[float, ...]
 
     @model_validator(mode="after")
-    def _rising(self) -> Self:
+    def _check_rising(self) -> Self:
         if len(self.llr) != len(self.begins) + 1:
             raise ValueError(f"llr must have one more number than begins: {len(self.llr)}, {len(self.begins)}")
         if not _rise(self.begins) or not _never_fall(self.llr):
@@ -83,7 +83,7 @@ class StepMap(Checked):
         return self
 
     def __call__(self, scores: F64) -> F64:
-        """The log-likelihood ratios of scores; NaN of NaN."""
+        """Return the log-likelihood ratios of scores; NaN of NaN."""
         steps = np.searchsorted(np.array(self.begins, np.float64), scores, "right")
         return np.where(np.isnan(scores), np.nan, np.array(self.llr, np.float64)[steps])
 
@@ -169,7 +169,7 @@ class Calibration(Checked):
     fitted_on: FittedOn
 
     def __call__(self, scores: ArrayLike) -> F64:
-        """The log-likelihood ratios of scores, float64 of the same shape."""
+        """Return the log-likelihood ratios of scores, float64 of the same shape."""
         return self.map(np.asarray(scores, np.float64))
 
     @property
@@ -200,14 +200,14 @@ class Calibration(Checked):
         try:
             return cls.model_validate(held)
         except ValidationError as error:
-            raise InputError(*(_explained(file, each) for each in error.errors())) from None
+            raise InputError(*(_explain(file, each) for each in error.errors())) from None
 
 
 def _fault(file: str, found: str, remedy: str) -> InputError:
     return InputError(Problem(file, None, "a file that `swsdask calibrate` wrote", found, remedy))
 
 
-def _explained(file: str, error: ErrorDetails) -> Problem:
+def _explain(file: str, error: ErrorDetails) -> Problem:
     key = ".".join(str(part) for part in error["loc"] if part not in ("affine", "pav"))
     if error["type"] == "extra_forbidden":
         return Problem(file, None, "known keys only", f"the unknown key {key}", "Remove it, or fit again.")
@@ -218,7 +218,7 @@ def _explained(file: str, error: ErrorDetails) -> Problem:
 
 
 def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
-    """The lines of a table in TOML: its values, then its subtables."""
+    """Yield the lines of a table in TOML: its values, then its subtables."""
     if name:
         yield f"\n[{name}]"
     for key, value in table.items():
@@ -249,7 +249,7 @@ def fit(
     evaluation: dict[str, str],
     signature: str,
 ) -> Calibration:
-    """The calibration of a run, from its merged statistics, over all queries.
+    """Return the calibration of a run, from its merged statistics, over all queries.
 
     `evaluation` are the content hashes of the reference. Raises `InputError` if no map can be used on other runs.
     """
@@ -292,7 +292,7 @@ def fit(
 
 
 def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
-    """The affine map from the numbers of a run. Raises `InputError` if gamma is not positive and finite."""
+    """Return the affine map from the numbers of a run. Raises `InputError` if gamma is not positive and finite."""
     gamma, delta = numbers["cnxe_gamma"], numbers["cnxe_delta"]
     if math.isfinite(gamma) and gamma > 0.0:
         return AffineMap(gamma=gamma, delta=delta)
@@ -310,7 +310,10 @@ def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
 
 
 def step_map(lowest: F64, blocks: Blocks, run: Run) -> StepMap:
-    """The steps of pooled PAV, from blocks and their lowest scores. Raises `InputError` for fewer than two blocks."""
+    """Return the steps of pooled PAV, from blocks and their lowest scores.
+
+    Raises `InputError` for fewer than two blocks.
+    """
     if len(lowest) < 2:
         raise unfit(run, "scores without information: one step", "Check that higher scores mean higher confidence.")
     target, nontarget = blocks.target, blocks.nontarget
@@ -335,6 +338,6 @@ def _cnxe(blocks: Blocks, steps: StepMap, prior_log_odds: float) -> float:
 
 
 def unfit(run: Run, found: str, remedy: str) -> InputError:
-    """The error for a run on which nothing can be fitted."""
+    """Return the error for a run on which nothing can be fitted."""
     where = ", ".join(run.files) or run.system
     return InputError(Problem(where, None, "scores that a calibration can be fitted on", found, remedy))

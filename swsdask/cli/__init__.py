@@ -66,11 +66,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of `COMMANDS`."""
+        """Return the commands in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
+        """Import a command."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(
@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called. For an unknown name, the error names the nearest command."""
+        """Find the command that is called. For an unknown name, the error names the nearest command."""
         if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, 1)):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
@@ -109,7 +109,7 @@ class LazyGroup(click.Group):
             _discard_output()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing any."""
+        """Write the list of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, short_help) for name, (_, short_help) in COMMANDS.items()])
 
@@ -163,7 +163,7 @@ def _streams() -> Iterator[None]:
 
 
 def console() -> None:
-    """The installed command: `main` without needless garbage collection, and without needless libraries.
+    """Run the installed command: `main` without needless garbage collection, and without needless libraries.
 
     Nearly all objects that are made at the start stay: modules, kernels. Searching them for cycles, repeatedly while
     their number grows and again at the end, takes a fourth of the time of scoring a small evaluation. NumPy's BLAS is
@@ -247,10 +247,10 @@ def _run(arguments: list[str] | None) -> None:
         _discard_output()
     except Exception as error:
         traceback_if_asked()
-        _fail(*unforeseen(error))
+        _fail(*describe_unforeseen(error))
 
 
-def unforeseen(error: Exception) -> tuple[str, int]:
+def describe_unforeseen(error: Exception) -> tuple[str, int]:
     """Return the message and the exit code for an error of another library."""
     if (short := shortage(error)) is not None:
         return str(short), short.exit_code

@@ -60,7 +60,7 @@ def convert(
     source, encoding = readable(run), read_encoding(**encoded.arguments())
     if queries is not None and encoding:
         raise click.UsageError("--queries goes with a transcript in seconds: leave out the options of tables.")
-    reader = None if queries is None else _searched(source, queries, system)
+    reader = None if queries is None else _search_transcript(source, queries, system)
     done = convert(source, target, system, encoding, harmless=harmless, reader=reader)
     click.echo(f"{target}: {counted(done.rows, 'detections')}")
     _print_losses(done.rounded, done.dropped)
@@ -74,8 +74,8 @@ def _print_losses(rounded: int, dropped: Iterable[str]) -> None:
         click.echo(f"  not written: {part}")
 
 
-def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
-    """The reader of the detections that are found in a transcript."""
+def _search_transcript(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
+    """Return the reader of the detections that are found in a transcript."""
     from swsdask.archive.memory import search_transcript
     from swsdask.archive.protocols import FindRule
     from swsdask.formats.in_memory import TableRun

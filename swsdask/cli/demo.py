@@ -131,7 +131,7 @@ def _is_demo(out: Path) -> bool:
 
 
 def _of_others(out: Path, name: str) -> str | None:
-    """A file, or a run of an archive, that no demo makes in a folder; None if there is none."""
+    """Return a file, or a run of an archive, that no demo makes in a folder; None if there is none."""
     from swsdask.archive.store import is_archive, open_archive
     from swsdask.simulate.speech import SYSTEMS
 

@@ -26,7 +26,7 @@ from swsdask.api.manifest import signatures_of
 from swsdask.api.opening import Evaluation, given_tables, judged_files, reference_files
 from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import given_runs, with_runs
-from swsdask.api.scoring import requested
+from swsdask.api.scoring import resolve_measures
 from swsdask.archive.kept import KnownSources, known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
@@ -418,7 +418,7 @@ def _due(job: NightlyEvaluation, evaluation: Evaluation, past: History) -> dict[
 
 def _signatures(job: NightlyEvaluation, evaluation: Evaluation) -> dict[str, str]:
     """Return the signature of each system's numbers."""
-    names, _, settings = requested(job.scored, evaluation.settings)
+    names, _, settings = resolve_measures(job.scored, evaluation.settings)
     return signatures_of(evaluation.archive, settings, names, job.by)
 
 
