@@ -116,7 +116,7 @@ def test_two_ecfs(swsdask: Call, files: Files) -> None:
 def test_nothing_there(swsdask: Call, files: Files, tmp_path: Path) -> None:
     refused(swsdask("score", files.reference, tmp_path / "none.xml"), "none.xml")
     refused(swsdask("score", tmp_path / "nowhere", files.run), "nowhere")
-    refused(swsdask("score", files.reference), "RUN")
+    refused(swsdask("score", files.reference), "No runs to score")
 
 
 @pytest.mark.parametrize(
