@@ -20,6 +20,7 @@ from swsdask.api.discovering import discover as discover
 from swsdask.api.discovering import plan_discovery as plan_discovery
 from swsdask.api.discovery_inputs import Classes as Classes
 from swsdask.api.discovery_inputs import ingest_discovery as ingest_discovery
+from swsdask.api.history import history as history
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.results import plot as plot
@@ -51,7 +52,6 @@ from swsdask.measures.measure import Measure as Measure
 from swsdask.measures.measure import Scored as Scored
 from swsdask.measures.measure import Values as Values
 from swsdask.model.comparison import Comparison as Comparison
-from swsdask.model.comparison import Errors as Errors
 from swsdask.model.comparison import Failure as Failure
 from swsdask.model.comparison import Resampling as Resampling
 from swsdask.model.discovery import Definition as Definition
@@ -70,7 +70,7 @@ from swsdask.model.results import Result as Result
 from swsdask.model.settings import EvaluationSettings as EvaluationSettings
 from swsdask.model.settings import Settings as Settings
 from swsdask.model.trials import Reference as Reference
-from swsdask.nightly.history import history as history
+from swsdask.model.worst_queries import Errors as Errors
 from swsdask.places.reading import Location as Location
 from swsdask.statistics.statistic import Statistic as Statistic
 

@@ -16,8 +16,8 @@ from swsdask.archive.discovery import EARLIER_SYSTEMS
 from swsdask.archive.memory import MemoryArchive
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.stored_tables import EARLIER_RUNS
-from swsdask.archive.versions import own_hash
 from swsdask.model.errors import Problems
+from swsdask.model.hashes import hash_json
 from swsdask.model.schemas import DETECTIONS, DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader, RunPiece
 from swsdask.model.trials import Detections
 
@@ -136,7 +136,7 @@ def rewritten(manifest: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
     said = json.loads(manifest.read_bytes())
     del said["hash"]
     edit(said)
-    manifest.write_text(json.dumps({**said, "hash": own_hash(said)}))
+    manifest.write_text(json.dumps({**said, "hash": hash_json(said)}))
 
 
 def without_hashes(folder: Path) -> None:

@@ -11,9 +11,10 @@ from swsdask.api.opening import check_place, given_tables, judged_files, referen
 from swsdask.api.runs import Runs, given_runs
 from swsdask.archive import cleaning
 from swsdask.archive import verify as verification
+from swsdask.archive.cache import known_sources
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import Expired
 from swsdask.archive.ingest import ingest as ingest_files
-from swsdask.archive.kept import known_sources
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.validate import MOST_PROBLEMS, Report
@@ -157,9 +158,7 @@ def ingest(
             of_tables or (reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged),
             found.sources,
             resolved.evaluation,
-            replace=replace_runs,
-            keep=layers,
-            change_settings=change_settings,
+            policy=ChangePolicy(replace_runs, layers, change_settings),
             layout=layout,
             executor=workers,
             progress=progress,

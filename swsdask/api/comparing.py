@@ -18,17 +18,19 @@ from swsdask.execution.open import working
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import select
 from swsdask.measures.names import as_names, family_name, name_in_gate, requested_names, with_points
-from swsdask.model.comparison import Adjustment, Comparison, Drawn, Errors, Interval, Resampling
+from swsdask.model.comparison import Adjustment, Comparison, Drawn, Interval, Resampling
 from swsdask.model.errors import SettingsError, check_choice, check_whole
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
 from swsdask.model.tables import LateImport
+from swsdask.model.worst_queries import Errors
 from swsdask.places.reading import Location
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from swsdask.comparison.compare import Gate, Samples
+    from swsdask.comparison.compare import Samples
+    from swsdask.comparison.gates import Gate
     from swsdask.measures.resampling import OfCondition
     from swsdask.measures.resampling.drawn import TrialCounts
     from swsdask.model.samples import Sample, SampleOfQueries
@@ -182,6 +184,7 @@ def compare(
     {'a': 'calibrated', 'b': 'weak', 'p_sign': 0.012725830078125}
     """
     from swsdask.comparison.compare import compare as compared
+    from swsdask.comparison.compare import pairs_of
     from swsdask.comparison.resampled import candidates, folds
     from swsdask.render.outputs import is_result
 
@@ -229,8 +232,7 @@ def compare(
             n_queries,
             result.score_rows.systems,
             how,
-            pair,
-            baseline,
+            pairs_of(result.score_rows.systems, pair, baseline),
             gates,
             str(result.manifest.get("signature", "")),
             n_documents=n_documents,
@@ -275,7 +277,7 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
 
 
 def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str | None) -> list[Gate]:
-    from swsdask.comparison.compare import parse_gate
+    from swsdask.comparison.gates import parse_gate
 
     gates = [parse_gate(text, name_in_gate) for text in as_names(texts) or ()]
     if gates and pair is None and baseline is None:
@@ -303,8 +305,8 @@ def sample_evaluation(
 
     These numbers are by condition; the last is empty unless `documents` are resampled.
     """
-    from swsdask.comparison.resampled import DIFFERENCES, needed_for, with_parts
-    from swsdask.measures.resampling import Samples
+    from swsdask.comparison.resampled import DIFFERENCE_MEASURES, needed_for, with_parts
+    from swsdask.measures.resampling import SampleObserver
 
     if documents and evaluation.judged:
         raise SettingsError(
@@ -312,8 +314,8 @@ def sample_evaluation(
         )
     given = names
     names = default_measures(evaluation) if names is None else names
-    sampled = [name for name in with_parts(names) if name not in DIFFERENCES]
-    observer = Samples(sampled, _trials_of(evaluation) if documents else None)
+    sampled = [name for name in with_parts(names) if name not in DIFFERENCE_MEASURES]
+    observer = SampleObserver(sampled, _trials_of(evaluation) if documents else None)
     result, observed = score_observed(
         evaluation, needed_for(names), runs, by, executor=executor, progress=progress, observer=observer
     )

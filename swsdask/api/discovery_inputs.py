@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import Protocol
 
 from swsdask.api.runs import by_system
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.discovery import StoredDiscovery, StoredSystem, is_discovery, open_discovery, read_stored_classes
 from swsdask.archive.discovery import ingest_discovery as ingest_tables
 from swsdask.archive.storage import Storage
@@ -365,9 +366,7 @@ def ingest_discovery(
             as_path(archive),
             tables,
             files,
-            replace=replace_systems,
-            keep=layers,
-            change_settings=change_settings,
+            policy=ChangePolicy(replace_systems, layers, change_settings),
             check=check,
             executor=workers,
             progress=progress,

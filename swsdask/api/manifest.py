@@ -21,6 +21,7 @@ from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor
 from swsdask.model.discovery import Corpus, Discovered, DiscoverySettings, FileIntervals, Fragments, Tokens
 from swsdask.model.errors import without_secrets
+from swsdask.model.hashes import hash_arrays
 from swsdask.model.layers import Override, flat
 from swsdask.model.results import Note
 from swsdask.model.settings import Settings
@@ -173,30 +174,21 @@ def corpus_content(corpus: Corpus) -> dict[str, str]:
     """Return the content hash of the phones, the words, the stretches of speech, if any, and each set of folds."""
     hashes = {"phones": _tokens(corpus.phones, corpus), "words": _tokens(corpus.words, corpus)}
     if corpus.speech is not None:
-        hashes["split"] = _hash(corpus.files, _columns(corpus.speech))
+        hashes["split"] = hash_arrays(corpus.files, _columns(corpus.speech))
     for folds in corpus.folds:
-        hashes[f"folds of {folds.condition}"] = _hash((corpus.files, folds.names), _columns(folds.stretches))
+        hashes[f"folds of {folds.condition}"] = hash_arrays((corpus.files, folds.names), _columns(folds.stretches))
     return hashes
 
 
 def fragments_content(fragments: Fragments, corpus: Corpus) -> str:
     """Return the content hash of the fragments of one system."""
     columns = (fragments.cluster, fragments.file, fragments.start, fragments.end)
-    return _hash((corpus.files, fragments.classes), columns)
+    return hash_arrays((corpus.files, fragments.classes), columns)
 
 
 def _tokens(tokens: Tokens, corpus: Corpus) -> str:
-    return _hash((corpus.files, tokens.labels), (tokens.file, tokens.start, tokens.end, tokens.label))
+    return hash_arrays((corpus.files, tokens.labels), (tokens.file, tokens.start, tokens.end, tokens.label))
 
 
 def _columns(stretches: FileIntervals) -> tuple[NDArray[np.generic], ...]:
     return stretches.file, stretches.start, stretches.end, stretches.fold
-
-
-def _hash(names: object, columns: Iterable[NDArray[np.generic]]) -> str:
-    """Return the hash of names and integer columns, in 32 hexadecimal digits."""
-    state = xxhash.xxh3_128(json.dumps(names, ensure_ascii=False).encode())
-    for column in columns:
-        state.update(str(len(column)).encode())
-        state.update(column.astype("<i8").tobytes())
-    return state.hexdigest()

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from swsdask.api.manifest import changed_settings
 from swsdask.api.runs import Runs, given_runs
-from swsdask.archive.decoded import DETECTED, REFERENCE, detected, reference_table
-from swsdask.archive.memory import JudgedFiles, MemoryArchive, read_reference, reference_of_tables, search_transcript
+from swsdask.archive.decoded import DETECTED, REFERENCE, decode_detections, reference_table
+from swsdask.archive.memory import MemoryArchive
 from swsdask.archive.protocols import Archive, FindRule
-from swsdask.archive.reference_tables import ReferenceTables
+from swsdask.archive.reference_files import read_reference, reference_of_tables, search_transcript
+from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.store import find_archive
 from swsdask.archive.stored_tables import verification_notes
 from swsdask.formats.find import ReferenceFiles, find_reference
@@ -201,7 +202,7 @@ class Evaluation:
         if missing:
             raise SettingsError(f"no run of {listed(missing)}. There are: {choices(held, missing[0])}.")
         rows = self.settings.engine.rows_per_task
-        return pa.RecordBatchReader.from_batches(DETECTED, detected(self.archive, wanted, rows))
+        return pa.RecordBatchReader.from_batches(DETECTED, decode_detections(self.archive, wanted, rows))
 
 
 def open(  # noqa: A001

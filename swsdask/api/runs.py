@@ -14,8 +14,8 @@ from glob import glob
 from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from swsdask.archive.cache import KnownSources
 from swsdask.archive.ingest import write_runs
-from swsdask.archive.kept import KnownSources
 from swsdask.archive.memory import read_into_memory
 from swsdask.archive.protocols import Archive
 from swsdask.archive.reference_tables import ReferenceTables, with_documents_of

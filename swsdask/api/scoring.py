@@ -13,8 +13,8 @@ import pyarrow as pa
 from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, runs_for, with_runs
+from swsdask.archive.cache import CacheCounts, cached_statistics_of
 from swsdask.archive.conditions import OF_RUNS
-from swsdask.archive.kept import CacheCounts, kept_statistics
 from swsdask.archive.memory import RunsInMemory
 from swsdask.archive.protocols import Archive, Run, check_reference, check_runs
 from swsdask.archive.reference import build_references, collection_statistics
@@ -24,7 +24,7 @@ from swsdask.execution.open import MANY, engine_of, for_systems, working
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
-from swsdask.measures.average_precision import GeneralisedAveragePrecision
+from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import as_names, check_some
 from swsdask.model.errors import LISTED, SettingsError, counted, cut, listed
@@ -32,7 +32,7 @@ from swsdask.model.results import QUERY_TEXTS, Note, Result, note_lines
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
-from swsdask.scoring.result_tables import Observer, kept_results
+from swsdask.scoring.result_tables import Observer, cached_results_of
 from swsdask.scoring.rounds import ResultTables
 from swsdask.scoring.run_notes import note_missing_loads, note_missing_times, note_unlisted_queries
 from swsdask.scoring.score import runs_of, score_archive
@@ -91,8 +91,8 @@ def score(
         The number of parts into which queries are divided when runs in files are stored temporarily. Default: runs
         stay in memory if the executor shares it. The numbers do not depend on it.
     cache : bool, default True
-        Use the statistics and results that the archive keeps, and store new ones there. The numbers do not depend on
-        it. Runs in files are always counted anew.
+        Use the statistics and results in the cache of the archive, and store new ones there. The numbers do not depend
+        on it. Runs in files are always counted anew.
     progress : Progress, optional
         Receives the phases of the work and the number of rows done.
 
@@ -248,7 +248,7 @@ def _prepare(
 
 @dataclass(eq=False)
 class _Scoring:
-    """The scoring of runs against one reference after another, with the statistics and results that the archive keeps.
+    """The scoring of runs against one reference after another, with the caches of the archive.
 
     `executor` is the open one until `choose`, called with the number of systems to score, returns another.
     """
@@ -269,10 +269,10 @@ class _Scoring:
 
     def score(self, reference: Reference, runs: Sequence[Run]) -> ResultTables:
         """Score the runs of one reference."""
-        statistics = kept_statistics(self.archive, reference) if self.cache else None
+        statistics = cached_statistics_of(self.archive, reference) if self.cache else None
         results = None
         if self.cache and self.observer is None:
-            results = kept_results(self.archive, reference, self.settings.evaluation, self.families, self.names)
+            results = cached_results_of(self.archive, reference, self.settings.evaluation, self.families, self.names)
         self._statistics += [] if statistics is None else [statistics.files.tally]
         self._results += [] if results is None else [results.files.tally]
         if not self._has_chosen:
@@ -289,8 +289,8 @@ class _Scoring:
             alignment=self.alignment,
             progress=self.progress,
             observer=self.observer,
-            kept=statistics,
-            results=results,
+            cached_statistics=statistics,
+            cached_results=results,
         )
 
     @property
@@ -299,10 +299,10 @@ class _Scoring:
         faults = [each.fault for each in (*self._statistics, *self._results) if each.fault is not None]
         if not faults:
             return []
-        return [f"What was computed is not kept in the archive, and is computed again next time: {faults[0]}"]
+        return [f"What was computed cannot be cached in the archive; it is computed again next time: {faults[0]}"]
 
     def count_reused(self) -> dict[str, dict[str, int] | None]:
-        """Count the statistics and results that were reused, and those that were made; None where none are kept."""
+        """Count the statistics and results that were reused, and those that were made; None without a cache."""
         return {
             "statistics": _count_reused(self._statistics, "counted"),
             "results": _count_reused(self._results, "computed"),

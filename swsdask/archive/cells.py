@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from swsdask.archive.protocols import Run
 from swsdask.archive.storage import Parts, Storage, Whole
-from swsdask.archive.stored_tables import HASH_BYTES, Fragment, damaged, digest, unreadable
+from swsdask.archive.stored_tables import Fragment, damaged, unreadable
 from swsdask.kernels.rows import rows_in_bounds
 from swsdask.model.errors import ArchiveError, SwsdaskError
+from swsdask.model.hashes import HASH_BYTES, hash_bytes
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS, INSIDE
 from swsdask.model.tables import number_type
 from swsdask.model.trials import Detections
@@ -239,7 +240,7 @@ class _Reader:
         if key is not None and key in _footers:
             return _footers[key]
         footer = read_footer(parts)
-        if key is not None and digest(footer) != self.part.footer:
+        if key is not None and hash_bytes(footer) != self.part.footer:
             raise _Mismatch("one whose footer is not what was written (its hash differs)")
         metadata = pq.read_metadata(pa.BufferReader(footer))
         if key is not None:
@@ -384,15 +385,15 @@ class VerifiedFile:
         self._place = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
@@ -415,7 +416,7 @@ class VerifiedFile:
                 content = self._parts.read(offset, length)
                 if len(content) != length:
                     raise _Mismatch(f"{chunk.name} cut short")
-                if chunk.hash is not None and digest(content) != chunk.hash:
+                if chunk.hash is not None and hash_bytes(content) != chunk.hash:
                     raise _Mismatch(f"{chunk.name} whose content is not what was written (its hash differs)")
                 self._verified = {(offset, length): content}
                 return content.slice(begin - offset, size)
@@ -458,7 +459,7 @@ def hash_parts(content: pa.Buffer) -> bytes:
         for group in range(metadata.num_row_groups)
         for column in range(metadata.num_columns)
     )
-    return b"".join(digest(part) for part in (footer, *chunks))
+    return b"".join(hash_bytes(part) for part in (footer, *chunks))
 
 
 def _greatest_unsigned(values: NDArray[Any]) -> int:

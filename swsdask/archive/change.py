@@ -178,10 +178,10 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
             known[part] = self.read(storage, part if verify else part.unverified)
         return merged_entries(known[part] for part in parts)
 
-    def check_same_inputs(self, storage: Storage, there: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    def check_same_inputs(self, storage: Storage, held: Mapping[str, str], ours: Mapping[str, str]) -> None:
         """Raise `ArchiveError` if an archive was made of inputs that differ from `ours`."""
-        known = [role for role in ours if role in there or role not in self.later]
-        different = [role for role in known if there.get(role) != ours[role]]
+        known = [role for role in ours if role in held or role not in self.later]
+        different = [role for role in known if held.get(role) != ours[role]]
         if different:
             raise ArchiveError(
                 f"{storage.url}: expected the {self.source} that this archive was made with; found one that differs "
@@ -211,6 +211,42 @@ class Growth:
     content: str
 
 
+@dataclass(frozen=True)
+class ChangePolicy:
+    """The changes that a command may make to an existing archive, and the settings that the archive keeps.
+
+    Parameters
+    ----------
+    replace : bool, default False
+        Whether an entry replaces one with the same name but different content.
+    keep : Layers, optional
+        The settings that a new archive keeps. An existing one must keep equal settings, unless `change_settings`.
+    change_settings : bool, default False
+        Whether an existing archive keeps these settings from now on.
+    """
+
+    replace: bool = False
+    keep: Layers | None = None
+    change_settings: bool = False
+
+    def check_settings(self, storage: Storage, kept: Layers | None) -> None:
+        """Raise `ArchiveError` if an archive keeps other settings, and these must not be changed."""
+        if not self.change_settings:
+            check_same_settings(storage, kept, self.keep)
+
+    def settings_of_new(self) -> dict[str, object] | None:
+        """Return the settings in the manifest of a new archive."""
+        return None if self.keep is None else self.keep.to_store()
+
+    def settings_after(self, held: dict[str, object] | None) -> dict[str, object] | None:
+        """Return the settings in the manifest of an existing archive, which has the settings `held`."""
+        return self.keep.to_store() if self.keep is not None and self.change_settings else held
+
+
+ADD_ONLY = ChangePolicy()
+"""Entries are added; nothing is replaced, and settings are not compared."""
+
+
 class Change(Generic[AnyManifest, Entry]):
     """A change of an archive, and the state before it: `base`, or the tables of a new archive.
 
@@ -224,10 +260,8 @@ class Change(Generic[AnyManifest, Entry]):
         The manifest of a new archive, without tables; None: the archive must exist.
     made_of : mapping of str to pa.Table
         The tables of a new archive. Nothing is written yet.
-    replace : bool
-        Whether an entry replaces one with the same name but different content.
-    keep : Layers, optional
-        The settings that a new archive keeps, or an existing one if `change_settings`.
+    policy : ChangePolicy
+        The changes that are allowed.
     grows : str, optional
         The role of the input that may grow, so that it may differ from the input of the archive.
 
@@ -244,18 +278,13 @@ class Change(Generic[AnyManifest, Entry]):
         lease: Lease,
         blank: AnyManifest | None,
         made_of: Mapping[str, pa.Table],
-        *,
-        replace: bool,
-        keep: Layers | None = None,
-        change_settings: bool = False,
+        policy: ChangePolicy,
         grows: str | None = None,
     ) -> None:
         self.kind = kind
         self.lease = lease
         self.storage = lease.storage
-        self.replace = replace
-        self.keep = keep
-        self.change_settings = change_settings
+        self.policy = policy
         self.grows = grows
         self.growth: Growth | None = None
         self._grown: StoredFile | None = None
@@ -264,15 +293,14 @@ class Change(Generic[AnyManifest, Entry]):
             if blank is not None:
                 ours = {role: content for role, content in blank.inputs.items() if role != grows}
                 kind.check_same_inputs(self.storage, base.inputs, ours)
-            if not change_settings:
-                check_same_settings(self.storage, base.kept, keep)
+            policy.check_settings(self.storage, base.kept)
         elif blank is None:
             raise ArchiveError(f"{self.storage.url}: expected an archive; found none. Give {kind.parts} to make one.")
         self.made_of = made_of if base is None else None
         self.base: AnyManifest = base or blank  # type: ignore[assignment]
         self._parts: dict[StoredFile, dict[str, Entry]] = {}
-        there = merged_entries(self._read(self.base).values())
-        self.before = {system: kind.content(entry) for system, entry in there.items()}
+        existing = merged_entries(self._read(self.base).values())
+        self.before = {system: kind.content(entry) for system, entry in existing.items()}
 
     def is_new(self, system: str, content: str) -> bool:
         """Whether an entry must be written: False if the archive already has it.
@@ -304,27 +332,26 @@ class Change(Generic[AnyManifest, Entry]):
                 waited += 1
                 self._wait_for_list(version, waited)
             tried = version
-            on = current or self._made()
+            on = current or self._write_base()
             if self.grows is not None and on.inputs.get(self.grows) != self.base.inputs.get(self.grows):
                 self._remove_grown()
                 raise OutgrownError(
                     f"{self.storage.url}: another command added documents meanwhile. Run this one again."
                 )
             kind.check_same_inputs(self.storage, on.inputs, self.base.inputs)
-            if not self.change_settings:
-                check_same_settings(self.storage, on.kept, self.keep)
-            kept = self.keep.kept() if self.keep is not None and self.change_settings else on.settings
+            self.policy.check_settings(self.storage, on.kept)
+            settings = self.policy.settings_after(on.settings)
             parts = self._read(on)
-            there = merged_entries(parts.values())
-            contents = {system: kind.content(entry) for system, entry in there.items()}
+            existing = merged_entries(parts.values())
+            contents = {system: kind.content(entry) for system, entry in existing.items()}
             changes = {
                 system: entry
                 for system, entry in entries.items()
                 if self._is_change(system, kind.content(entry), contents.get(system))
             }
-            if current is not None and not changes and kept == on.settings:
+            if current is not None and not changes and settings == on.settings:
                 return current
-            made = self.made(self._larger(on), parts, changes, version=version, settings=kept)
+            made = self.commit_part(self._write_growth(on), parts, changes, version=version, settings=settings)
             if made is not None:
                 return made
 
@@ -337,12 +364,12 @@ class Change(Generic[AnyManifest, Entry]):
             )
         time.sleep(_LIST_S)
 
-    def made(
+    def commit_part(
         self,
         on: AnyManifest,
         parts: Mapping[StoredFile, Mapping[str, Entry]],
         added: Mapping[str, Entry],
-        **said: object,
+        **fields: object,
     ) -> AnyManifest | None:
         """Write entries as a new part after the others, and commit. None if another writer committed that version."""
         older, written = dict(parts), []
@@ -353,7 +380,7 @@ class Change(Generic[AnyManifest, Entry]):
             written = [self.kind.write(self.storage, name, added.values())]
         first, *newer = (*older, *written)
         tables = {**on.tables, self.kind.table: first}
-        manifest = replace(on, tables=tables, newer=tuple(newer), **said)  # type: ignore[arg-type]
+        manifest = replace(on, tables=tables, newer=tuple(newer), **fields)  # type: ignore[arg-type]
         self.lease.check()
         self.lease.may_withdraw = False
         if commit(self.storage, manifest):
@@ -371,7 +398,7 @@ class Change(Generic[AnyManifest, Entry]):
         }
         return self._parts
 
-    def _made(self) -> AnyManifest:
+    def _write_base(self) -> AnyManifest:
         """The base. Its tables are written once."""
         if self.made_of and not self.base.tables:
             written = {
@@ -381,7 +408,7 @@ class Change(Generic[AnyManifest, Entry]):
             self.base = replace(self.base, tables=written)
         return self.base
 
-    def _larger(self, on: AnyManifest) -> AnyManifest:
+    def _write_growth(self, on: AnyManifest) -> AnyManifest:
         """A version with the table that has grown. The table is written once."""
         growth = self.growth
         if growth is None:
@@ -396,14 +423,14 @@ class Change(Generic[AnyManifest, Entry]):
         if self._grown is not None:
             self.storage.remove(self._grown.file)
 
-    def _is_change(self, system: str, content: str, there: str | None) -> bool:
-        if there is None or there == content:
-            return there is None
+    def _is_change(self, system: str, content: str, held: str | None) -> bool:
+        if held is None or held == content:
+            return held is None
         where = f"{self.storage.url}: {self.kind.entry} {system!r}"
-        if not self.replace:
+        if not self.policy.replace:
             raise ArchiveError(
                 f"{where} with other content is there. Ingest it under another name, or replace it (--replace)."
             )
-        if there != self.before.get(system):
+        if held != self.before.get(system):
             raise ArchiveError(f"{where} was changed by another writer meanwhile. Look at it, then ingest again.")
         return True

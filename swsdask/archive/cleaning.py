@@ -3,8 +3,6 @@
 Files stay behind when a writer is killed or a task is run twice. The name of the writer distinguishes them from files
 of active writers (`archive.change`). For files without a writer, the age does: unfinished files of manifests, histories
 and leases, files of earlier releases, and cache files of runs that no version has.
-
-Over years an archive gets many versions. This module lists their changes and removes those that are no longer needed.
 """
 
 from __future__ import annotations
@@ -12,37 +10,32 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
 
-from swsdask.archive.change import ArchiveKind, held_by
-from swsdask.archive.discovery import DISCOVERY
-from swsdask.archive.kept import kept_for
+from swsdask.archive.cache import cached_for
+from swsdask.archive.change import held_by
 from swsdask.archive.local import PART
+from swsdask.archive.nights import version_of_last_night
 from swsdask.archive.storage import PROBE, Storage
-from swsdask.archive.store import EVALUATION
-from swsdask.archive.stored_tables import StoredFile, version_of_last_night
+from swsdask.archive.stored_tables import StoredFile
+from swsdask.archive.version_list import AnyKind, KnownParts, archive_kind, unless_removed
 from swsdask.archive.versions import (
+    CACHE,
     DETECTION_FILES,
-    KEPT,
     TABLES,
     TEMPORARY,
     Manifest,
-    kind_of,
     lease_writer,
     manifest_name,
-    opened,
     read_version,
     versions,
 )
 from swsdask.model.errors import ArchiveError, SettingsError, check_whole
-from swsdask.model.layers import Layers, Override, overrides
 
 DAY_S = 86_400.0
 
-_FOLDERS = (TABLES, DETECTION_FILES, TEMPORARY, KEPT)
+_FOLDERS = (TABLES, DETECTION_FILES, TEMPORARY, CACHE)
 _LEFT = re.compile(rf"(?:{'|'.join(_FOLDERS)})/.+|.+\.[0-9a-f]{{16}}{re.escape(PART)}|{PROBE}[0-9a-f]{{16}}")
 
 
@@ -91,10 +84,10 @@ def vacuum(
     found = storage.modified()
     at_work = held_by(storage, before)
     named = {stored.file for stored in named_files(storage, without)}
-    is_kept = kept_for(name.split("/")[1] for name in named if name.startswith(f"{DETECTION_FILES}/"))
+    is_cached = cached_for(name.split("/")[1] for name in named if name.startswith(f"{DETECTION_FILES}/"))
 
     def is_left(name: str, changed: float) -> bool:
-        if name in named or is_kept(name) or not _LEFT.fullmatch(name):
+        if name in named or is_cached(name) or not _LEFT.fullmatch(name):
             return False
         writer = lease_writer(name)
         return changed < before if writer is None else writer not in at_work
@@ -114,37 +107,6 @@ def _ago(seconds: float) -> float:
     return time.time() - seconds
 
 
-AnyKind = ArchiveKind[Any, Any]
-"""The kind of an archive that may be of either kind."""
-
-_Parts = dict[StoredFile, dict[str, Any]]
-"""The entries in each part of their table that was read."""
-
-
-def archive_kind(storage: Storage) -> AnyKind:
-    """Return the kind of archive. Raises `ArchiveError` if there is none."""
-    while there := versions(storage):
-        with unless_removed(storage, there[-1]):
-            return DISCOVERY if kind_of(storage, there[-1]) is DISCOVERY.manifest else EVALUATION
-    raise ArchiveError(f"{storage.url}: expected an archive; found none.")
-
-
-def removed_meanwhile(storage: Storage, known: Iterable[int]) -> list[int]:
-    """The known versions that another process removed. It never removes the newest: a missing newest one was lost."""
-    there = set(versions(storage))
-    return [version for version in known if version not in there and version < max(there, default=0)]
-
-
-@contextmanager
-def unless_removed(storage: Storage, version: int) -> Iterator[None]:
-    """End the context without an error if reading a version fails because another process removed it meanwhile."""
-    try:
-        yield
-    except (ArchiveError, OSError):
-        if not removed_meanwhile(storage, [version]):
-            raise
-
-
 def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[StoredFile]:
     """Every file that a version names, once per version, without the versions in `without`.
 
@@ -154,7 +116,7 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
     Raises `ArchiveError` for any version that cannot be read, including those in `without`.
     """
     kind = archive_kind(storage)
-    known: _Parts = {}
+    known: KnownParts = {}
     seen: set[int] = set()
     while new := [version for version in versions(storage) if version not in seen]:
         seen.update(new)
@@ -165,32 +127,9 @@ def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[Sto
                     yield from (*manifest.files, *_files_of_entries(storage, kind, manifest, known))
 
 
-def _files_of_entries(storage: Storage, kind: AnyKind, manifest: Manifest, known: _Parts) -> Iterator[StoredFile]:
+def _files_of_entries(storage: Storage, kind: AnyKind, manifest: Manifest, known: KnownParts) -> Iterator[StoredFile]:
     for entry in kind.entries(storage, manifest, known=known).values():
         yield from kind.files(entry)
-
-
-@dataclass(frozen=True)
-class VersionDifference:
-    """The difference between two versions: names of systems, and changed settings."""
-
-    added: tuple[str, ...]
-    replaced: tuple[str, ...]
-    removed: tuple[str, ...]
-    settings: tuple[Override, ...]
-
-
-@dataclass(frozen=True)
-class Version:
-    """A version: its number, time of commit (seconds since 1970), systems, and changes since the version before.
-
-    The changes of the oldest version are not known (None) if those before it have expired.
-    """
-
-    number: int
-    committed: float
-    systems: tuple[str, ...]
-    changed: VersionDifference | None
 
 
 @dataclass(frozen=True)
@@ -251,56 +190,3 @@ def expire(
             storage.remove(manifest_name(number))
         files = vacuum(url)
     return Expired(expired, tuple(files))
-
-
-def list_versions(url: str) -> Iterator[Version]:
-    """Every version of an archive, ascending, without those that another process removes meanwhile.
-
-    Raises `ArchiveError` for a version that cannot be read.
-    """
-    storage = Storage(url)
-    kind = archive_kind(storage)
-    numbers = versions(storage)
-    committed = storage.modified()
-    known: _Parts = {}
-    before: _State | None = None
-    for number in numbers:
-        with unless_removed(storage, number):
-            now = _State.of(storage, kind, read_version(storage, number, kind.manifest), known)
-            since = _State({}, None) if number == 1 else before
-            changed = None if since is None else _difference(since, now)
-            yield Version(number, committed[manifest_name(number)], tuple(now.contents), changed)
-            before = now
-
-
-def difference(url: str, one: int, other: int) -> VersionDifference:
-    """Compare two versions: what `other` has and `one` has not. Raises `ArchiveError` for a missing version."""
-    storage = Storage(url)
-    kind = archive_kind(storage)
-    known: _Parts = {}
-    manifests = (opened(storage, number, kind.manifest) for number in (one, other))
-    return _difference(*(_State.of(storage, kind, manifest, known) for manifest in manifests))
-
-
-@dataclass(frozen=True)
-class _State:
-    """The content hashes of a version's systems, and the settings that it keeps."""
-
-    contents: dict[str, str]
-    kept: Layers | None
-
-    @classmethod
-    def of(cls, storage: Storage, kind: AnyKind, manifest: Manifest, known: _Parts) -> Self:
-        """Summarise a manifest; `known` are parts of tables that were read before."""
-        entries = kind.entries(storage, manifest, known=known)
-        return cls({system: kind.content(entry) for system, entry in entries.items()}, manifest.kept)
-
-
-def _difference(before: _State, now: _State) -> VersionDifference:
-    there, here = before.contents, now.contents
-    return VersionDifference(
-        added=tuple(system for system in here if system not in there),
-        replaced=tuple(system for system in here if there.get(system, here[system]) != here[system]),
-        removed=tuple(system for system in there if system not in here),
-        settings=overrides(before.kept.settings(), now.kept.settings()) if before.kept and now.kept else (),
-    )

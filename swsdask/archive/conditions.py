@@ -260,7 +260,7 @@ class TrialGroups:
     of_parts: list[Bool]
 
 
-def grouped(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32, *, apart: bool = False) -> TrialGroups:
+def group_trials(of: Sequence[Part], n_evaluated: int, n_others: int, spoken_in: I32, *, apart: bool) -> TrialGroups:
     """Divide evaluated documents, other documents (not in the ECF), and occurrences into groups, according to parts.
 
     `spoken_in` is the document of each occurrence. Documents that no part distinguishes are one group; with `apart`,

@@ -104,7 +104,7 @@ def reference_table(archive: Archive, name: str, rule: FindRule) -> pa.Table:
     return pa.table({"query": archive.queries["query"], **text, **(columns | text)})
 
 
-def detected(archive: Archive, systems: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+def decode_detections(archive: Archive, systems: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
     """The detections of some systems as batches of about `rows` rows, one system after the other.
 
     Within a system rows are clustered by query and document.

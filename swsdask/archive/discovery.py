@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdask.archive.change import ArchiveKind, Change, leased
-from swsdask.archive.reference_tables import table_hash
+from swsdask.archive.change import ADD_ONLY, ArchiveKind, Change, ChangePolicy, leased
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import (
     StoredFile,
@@ -27,12 +26,13 @@ from swsdask.archive.stored_tables import (
     verification,
     write_table,
 )
-from swsdask.archive.versions import DiscoveryManifest, kind_of, opened, table_name
+from swsdask.archive.versions import DiscoveryManifest, kind_of, open_version, table_name
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes
 from swsdask.formats.files import noted
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
 from swsdask.model.errors import ArchiveError, Problems, without_secrets
+from swsdask.model.hashes import hash_tables
 from swsdask.model.layers import Layers
 from swsdask.model.units import id_fault
 
@@ -214,7 +214,7 @@ def open_discovery(
         If there is no archive or no such version, if it is an archive of detections, or if its manifest is damaged.
     """
     storage = Storage(url)
-    return StoredDiscovery(storage, opened(storage, version, DiscoveryManifest), verify)
+    return StoredDiscovery(storage, open_version(storage, version, DiscoveryManifest), verify)
 
 
 def is_discovery(url: str) -> bool:
@@ -227,9 +227,7 @@ def ingest_discovery(
     corpus: CorpusTables | None,
     class_files: Mapping[str, str],
     *,
-    replace: bool = False,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy = ADD_ONLY,
     check: Callable[[ClassFile, str], object] | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -238,10 +236,10 @@ def ingest_discovery(
 
     `corpus` has the tables of a corpus (`read_corpus_files` of `formats.discovery`), or is None for those of an
     existing archive. If the archive exists, its tables must be equal. `class_files` are paths or URLs by system. A
-    system that the archive already has, with the same content, is left as it is; one with the same name but different
-    content is replaced only if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must
-    keep equal settings, or gets these if `change_settings`. Every class file is a task. `check` receives each file and
-    the name of its system, and raises `InputError` with the problems under the definition that the archive keeps.
+    system that the archive already has, with the same content, is left as it is; the `policy` says whether one with the
+    same name but different content is replaced, and which settings the archive keeps. Every class file is a task.
+    `check` receives each file and the name of its system, and raises `InputError` with the problems under the
+    definition that the archive keeps.
 
     Raises `InputError` with every problem of the class files; `ArchiveError` if the archive or the storage does not
     allow the change. In both cases the archive is unchanged.
@@ -258,10 +256,10 @@ def ingest_discovery(
             tables={},
             inputs={role: content_of(table) for role, table in made_of.items()},
             read_from={role: without_secrets(getattr(corpus.files, role)) for role in made_of},
-            settings=None if keep is None else keep.kept(),
+            settings=policy.settings_of_new(),
         )
     with leased(storage) as lease:
-        change = Change(DISCOVERY, lease, blank, made_of, replace=replace, keep=keep, change_settings=change_settings)
+        change = Change(DISCOVERY, lease, blank, made_of, policy)
         executor.check([lease.place])
 
         def done(_: object) -> None:
@@ -270,8 +268,8 @@ def ingest_discovery(
 
         shown.begin("class files", len(class_files))
         work = [*class_files.items()]
-        writer = _Writer(storage, lease.writer, change.before, replace, check)
-        found = run_tasks(executor, _written, work, writer, lambda each: f"system {each[0]}", done)
+        writer = _Writer(storage, lease.writer, change.before, policy.replace, check)
+        found = run_tasks(executor, _ingest_class_file, work, writer, lambda each: f"system {each[0]}", done)
         problems = Problems()
         for each in found:
             problems.extend(each.problems)
@@ -302,7 +300,7 @@ class _FromFile(NamedTuple):
     problems: Problems
 
 
-def _written(named: tuple[str, str], into: _Writer) -> _FromFile:
+def _ingest_class_file(named: tuple[str, str], into: _Writer) -> _FromFile:
     """Read the class file of a system, and write its tables if the archive lacks them and may have them."""
     system, url = named
     problems = Problems()
@@ -342,4 +340,4 @@ def content_of(*tables: pa.Table) -> str:
                 plain.append(pa.table({name: whole.dictionary}))
                 table = table.set_column(table.column_names.index(name), name, whole.indices)
         plain.append(table.drop_columns(["line"]))
-    return table_hash(*plain)
+    return hash_tables(*plain)

@@ -34,6 +34,7 @@ from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_elsewhere
 from swsdask.kernels.rows import sum_of_hashes
 from swsdask.model.errors import SHOWN, InputError, Problem, Problems, counted, without_secrets
+from swsdask.model.hashes import hash_repr
 from swsdask.model.resources import Resources
 from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
@@ -84,7 +85,7 @@ class RowSum:
         """The hash of the rows, the declared score range and the resources of the system, in 32 hexadecimal digits."""
         optional = (*(() if resources is None else (resources.to_json(),)), *(("positions",) if self.positions else ()))
         said = (CONTENT_VERSION, self.rows, self.lanes, declared, *optional)
-        return xxhash.xxh3_128_hexdigest(repr(said).encode())
+        return hash_repr(said)
 
 
 def canonical_scores(score: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -175,15 +176,15 @@ class FileOrder:
         )
 
 
-def counts(settings: EvaluationSettings) -> bool:
-    """Whether the order of the files of a run counts."""
+def depends_on_file_order(settings: EvaluationSettings) -> bool:
+    """Whether numbers depend on the order of the rows in the files of a run."""
     ranking = settings.average_precision
     return settings.compat == "mediaeval" or ranking.ties == "input" or ranking.duplicates == "first"
 
 
 def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationSettings) -> FileOrder | None:
     """The file order of some sources if it counts, otherwise None."""
-    return FileOrder(sources, codes, settings.compat == "mediaeval") if counts(settings) else None
+    return FileOrder(sources, codes, settings.compat == "mediaeval") if depends_on_file_order(settings) else None
 
 
 _UNKNOWN_QUERY = -1
@@ -245,16 +246,16 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
-            header=_joined(self.header, other.header),
+            header=_join_headers(self.header, other.header),
             files=tuple(dict.fromkeys(self.files + other.files)),
             read=self.read + other.read,
             rows=self.rows + other.rows,
             outside=self.outside + other.outside,
             rounded=self.rounded + other.rounded,
             scores=_hull(self.scores, other.scores),
-            decisions=_added(self.decisions, other.decisions),
-            unknown_documents=_added(self.unknown_documents, other.unknown_documents),
-            unknown_queries=_added(self.unknown_queries, other.unknown_queries),
+            decisions=_add_sightings(self.decisions, other.decisions),
+            unknown_documents=_add_sightings(self.unknown_documents, other.unknown_documents),
+            unknown_queries=_add_sightings(self.unknown_queries, other.unknown_queries),
         )
 
     @property
@@ -404,7 +405,7 @@ def _decisions(piece: RunPiece) -> dict[bool, Sighting]:
     return found
 
 
-def _added(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_Key, Sighting]:
+def _add_sightings(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_Key, Sighting]:
     added = dict(earlier)
     for name, seen in later.items():
         first = earlier.get(name)
@@ -412,7 +413,7 @@ def _added(earlier: dict[_Key, Sighting], later: dict[_Key, Sighting]) -> dict[_
     return added
 
 
-def _joined(earlier: RunHeader, later: RunHeader) -> RunHeader:
+def _join_headers(earlier: RunHeader, later: RunHeader) -> RunHeader:
     """Join the headers of two parts of a run: the hull of declared ranges; for other attributes the earlier wins."""
     ranges = [header.declared_scores for header in (earlier, later) if header.declared_scores is not None]
     return RunHeader(

@@ -29,6 +29,7 @@ from swsdask.archive.encode import FileOrder, canonical_scores
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import Fragment, StoredFile
 from swsdask.archive.versions import Layout, fragment_name, new_token
+from swsdask.model.columns import row_changes
 from swsdask.model.schemas import DETECTION_COLUMNS, DETECTIONS
 from swsdask.model.tables import number_type
 from swsdask.model.trials import F64, I64, Detections
@@ -51,7 +52,7 @@ _ENCODINGS = {
 _MOST_BINS = 1 << 22
 
 
-def concatenated(parts: list[Detections]) -> Detections:
+def concatenate(parts: list[Detections]) -> Detections:
     """The rows of at least one part, one after the other. A column that only some parts have is 0 in the others.
 
     The list is emptied, so that each column of the parts is freed as soon as it is joined.
@@ -108,10 +109,7 @@ def canonical_order(rows: Detections) -> I64 | None:
 def pair_starts(rows: Detections) -> I64:
     """The row numbers, ascending, where a (query, document) begins; `rows` must be clustered by it."""
     assert rows.document is not None
-    begins = np.ones(len(rows), bool)
-    np.not_equal(rows.query[1:], rows.query[:-1], out=begins[1:])
-    begins[1:] |= rows.document[1:] != rows.document[:-1]
-    return np.flatnonzero(begins)
+    return np.flatnonzero(row_changes(rows.query, rows.document))
 
 
 def cut_rows(starts: I64, rows: int, limit: int) -> list[slice]:
@@ -257,7 +255,7 @@ def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int)
             parts += [
                 _as_rows(pa.ipc.read_record_batch(content, file.schema)) for n in file.rows[first : last + 1] if n
             ]
-    return concatenated(parts or [_no_rows()])
+    return concatenate(parts or [_no_rows()])
 
 
 def _as_rows(batch: pa.RecordBatch) -> Detections:

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.archive.change import Change, Growth, Lease, OutgrownError, leased
+from swsdask.archive.cache import KnownSources
+from swsdask.archive.change import ADD_ONLY, Change, ChangePolicy, Growth, Lease, OutgrownError, leased
 from swsdask.archive.encode import Codes, Tally, encode_piece, file_order, note_claims
-from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenated, shares, spill
-from swsdask.archive.kept import KnownSources
-from swsdask.archive.memory import read_reference
+from swsdask.archive.fragments import FragmentWriter, Share, SpillFile, concatenate, shares, spill
 from swsdask.archive.occurrences import find_occurrences, finder_of
 from swsdask.archive.protocols import FindRule, Run
+from swsdask.archive.reference_files import read_reference
 from swsdask.archive.reference_tables import (
     COLLECTION,
     JudgedFiles,
@@ -31,7 +31,6 @@ from swsdask.archive.reference_tables import (
     collection,
     document_ids,
     other_documents,
-    table_hash,
 )
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
@@ -41,7 +40,7 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_un
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles
 from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
-from swsdask.model.layers import Layers
+from swsdask.model.hashes import hash_tables
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
@@ -59,10 +58,7 @@ def begin(
     tables: ReferenceTables | None,
     settings: EvaluationSettings,
     layout: Layout,
-    *,
-    replace: bool,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy,
 ) -> Change[EvaluationManifest, StoredRun]:
     """Begin a change of an existing archive, or of a new one with `tables`. Nothing is written yet.
 
@@ -85,7 +81,7 @@ def begin(
             text_filters=rule.text_filters,
             tables={},
             inputs=tables.inputs,
-            settings=None if keep is None else keep.kept(),
+            settings=policy.settings_of_new(),
             finder=finder_of(rule),
         )
     change = Change(
@@ -93,10 +89,8 @@ def begin(
         lease,
         blank,
         made_of,
-        replace=replace,
-        keep=keep,
-        change_settings=change_settings,
-        grows=COLLECTION if keep is not None and keep.judged else None,
+        policy,
+        grows=COLLECTION if policy.keep is not None and policy.keep.judged else None,
     )
     if change.made_of is not None and tables is not None:
         change.made_of = {**made_of, "occurrences": find_occurrences(tables.words, tables.queries, rule)}
@@ -122,7 +116,7 @@ def _add_documents(
     if others:
         added = [collection(sorted({*known, *others}))] if new else [documents, collection(sorted(others))]
         larger = pa.concat_tables(added).combine_chunks()
-        change.grow(Growth("documents", larger, table_hash(larger)))
+        change.grow(Growth("documents", larger, hash_tables(larger)))
 
 
 def _documents(change: Change[EvaluationManifest, StoredRun]) -> pa.Table:
@@ -147,9 +141,7 @@ def write_runs(
     sources: Sequence[RunSource],
     settings: EvaluationSettings,
     *,
-    replace: bool = False,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy = ADD_ONLY,
     layout: Layout | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -159,10 +151,9 @@ def write_runs(
     """Write the runs of some sources into an archive, created from `tables` if it does not exist, and open the result.
 
     Without `tables` the archive must exist; with them, its tables must be equal to these. A run that the archive
-    already has, with the same content, is left as it is; one with the same name but different content is replaced only
-    if `replace`. A new archive keeps the layers `keep` of the settings. An existing one must keep equal settings, or
-    gets these if `change_settings`. `unread` are known files, of which the archive has all runs; files that are read
-    become `known` too. For several workers, large files are read in parts.
+    already has, with the same content, is left as it is; the `policy` says whether one with the same name but different
+    content is replaced, and which settings the archive keeps. `unread` are known files, of which the archive has all
+    runs; files that are read become `known` too. For several workers, large files are read in parts.
 
     Raises `InputError` with every problem of the sources, and with unknown queries and documents if the settings make
     them errors; `ArchiveError` if the archive or the storage does not allow the change.
@@ -170,11 +161,11 @@ def write_runs(
     layout = layout or Layout()
     executor = executor or SerialExecutor()
     shown = or_unseen(progress)
-    sources = divided(sources, executor.workers)
+    sources = divide(sources, executor.workers)
     storage.check_writable()
     with leased(storage) as lease:
         executor.check([lease.place, *_inputs(sources)])
-        change = begin(lease, tables, settings, layout, replace=replace, keep=keep, change_settings=change_settings)
+        change = begin(lease, tables, settings, layout, policy)
         claims = _claims(unread, known, change)
 
         def done(rows: int) -> None:
@@ -197,13 +188,13 @@ def write_runs(
             shown.begin("reading runs", rows_about)
             read = run_tasks(
                 executor,
-                _read,
-                _numbered(sources),
+                _read_source,
+                _number_sources(sources),
                 reader,
                 lambda each: without_secrets(each.run.file),
                 lambda each: done(each.run.rows_about),
             )
-            runs = _checked(sources, read, settings, claims)
+            runs = _check_and_merge(sources, read, settings, claims)
             for source, part in zip(sources, read, strict=True):
                 if not source.in_memory:
                     of_file = contents.setdefault((source.file, source.system), {})
@@ -226,7 +217,7 @@ def write_runs(
     return StoredArchive(storage, manifest)
 
 
-def divided(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
+def divide(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
     """The sources, in order; for several workers, cut into parts that can be read at the same time.
 
     A source is cut if it is much larger than the share of one worker.
@@ -271,7 +262,7 @@ class Numbered(NamedTuple):
     whole: bool
 
 
-def _numbered(sources: Sequence[RunSource]) -> list[Numbered]:
+def _number_sources(sources: Sequence[RunSource]) -> list[Numbered]:
     files = Counter(source.file for source in sources)
     systems = Counter(source.system for source in sources)
     return [
@@ -341,21 +332,21 @@ class Reader:
         for system in [system for system in waiting if not runs[system].files]:
             run = runs[system]
             if run.tally.rows <= self.writer.layout.rows_per_fragment:
-                rows = concatenated(waiting.pop(system))
+                rows = concatenate(waiting.pop(system))
                 if self.there.get(system) != run.tally.content:
                     run.fragments = tuple(self.writer.write_whole(system, run.tally.content, rows))
 
     def _spill(self, waiting: dict[str, list[Detections]], runs: dict[str, Stored]) -> None:
         writer = self.writer
         for system, parts in waiting.items():
-            rows = concatenated(parts)
+            rows = concatenate(parts)
             if len(rows):
                 partition = writer.bucket_of_query[rows.query]
                 runs[system].files += (spill(writer.storage, writer.folder, rows, partition, self.buckets),)
         waiting.clear()
 
 
-def _read(source: Numbered, reader: Reader) -> Read:
+def _read_source(source: Numbered, reader: Reader) -> Read:
     return reader.read(source)
 
 
@@ -375,7 +366,7 @@ def _of_share(share: Share) -> str:
     return f"{counted(share.rows, 'rows')} of {share.system}"
 
 
-def _checked(
+def _check_and_merge(
     sources: Sequence[RunSource],
     read: Sequence[Read],
     settings: EvaluationSettings,
@@ -402,9 +393,7 @@ def ingest(
     runs: Sequence[RunSource],
     settings: EvaluationSettings,
     *,
-    replace: bool = False,
-    keep: Layers | None = None,
-    change_settings: bool = False,
+    policy: ChangePolicy = ADD_ONLY,
     layout: Layout | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -429,9 +418,7 @@ def ingest(
                 tables,
                 runs,
                 settings,
-                replace=replace,
-                keep=keep,
-                change_settings=change_settings,
+                policy=policy,
                 layout=layout,
                 executor=executor,
                 progress=progress,

@@ -185,7 +185,7 @@ def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.T
     `words` and `queries` are tables of `model.schemas`. A query without text has none. The time for a
     query is proportional to the number of places of its first word.
     """
-    return _table(words, *_found(words, queries, rule))
+    return _table(words, *_find_units(words, queries, rule))
 
 
 def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindRule) -> pa.Table:
@@ -195,7 +195,7 @@ def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindR
     `rule.finder` says. The score of a detection is the lowest score of its words, so any increasing function of the
     words' scores gives the same ranking.
     """
-    spoken, query, first, last = _found(words, queries, rule._replace(finder="own"))
+    spoken, query, first, last = _find_units(words, queries, rule._replace(finder="own"))
     of_units = scores[spoken.row]
     score = of_units[first]
     for later in range(1, int((last - first).max(initial=0)) + 1):
@@ -212,7 +212,7 @@ def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindR
     return pa.table(columns)
 
 
-def _found(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, I64, I64, I64]:
+def _find_units(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, I64, I64, I64]:
     """The units of the words; and the query, the first unit and the last unit of every occurrence."""
     normalize = compare_normalize(queries)
     said = queries["query" if rule.finder == "mediaeval" and not has_tokens(queries) else "text"].to_pylist()
@@ -281,9 +281,9 @@ def _repeated(words: pa.Table, track: I64, start: I64, order: I64) -> I64:
 
 def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]) -> _Units:
     """The units of all words. Adds the codes of their texts to `code`."""
-    distinct, word = _coded(words["word"])
+    distinct, word = _encode_column(words["word"])
     spelling = _spellings([spelled(each, normalize, rule) for each in distinct], code)
-    subtypes, subtype = _coded(words["subtype"])
+    subtypes, subtype = _encode_column(words["subtype"])
     can_start = np.array([name not in CANNOT_START or rule.finder in _ANY_STARTS for name in subtypes], bool)[subtype]
     start = words["start"].to_numpy().astype(np.int64)
     track = _track(words)
@@ -352,14 +352,14 @@ def _share(duration: I64, part: I64, whole: I64) -> I64:
 
 def _track(words: pa.Table) -> I64:
     """Number the triples (document, channel, speaker)."""
-    _, document = _coded(words["document"])
-    speakers, speaker = _coded(words["speaker"])
+    _, document = _encode_column(words["document"])
+    speakers, speaker = _encode_column(words["speaker"])
     channel = words["channel"].to_numpy().astype(np.int64) + 128
     track: I64 = (document * 256 + channel) * len(speakers) + speaker
     return track
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[list[str], I64]:
+def _encode_column(column: pa.ChunkedArray) -> tuple[list[str], I64]:
     """The distinct strings of a column and its codes, int64."""
     encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
     codes: I64 = encoded.indices.to_numpy().astype(np.int64)

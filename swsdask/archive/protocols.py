@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from swsdask.model.errors import SHOWN, Problems, counted
 from swsdask.model.resources import Resources, times_of_list
 from swsdask.model.results import Note
-from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES
+from swsdask.model.schemas import JOINED, WITHOUT_CHANNELS, WITHOUT_TIMES
 from swsdask.model.settings import EvaluationSettings, TextFilter
 from swsdask.model.trials import Detections, ScoreRange
 from swsdask.model.units import whole_ticks
@@ -92,8 +92,8 @@ def check_reference(archive: Archive, settings: EvaluationSettings) -> tuple[str
     words, segments = archive.words, archive.segments
     said = _metadata(words)
     notes = []
-    if joined := _metadata(archive.documents).get("joined"):
-        notes.append(f"Names of one document in the reference, which differ only in folder or extension: {joined}.")
+    if joined := _metadata(archive.documents).get(JOINED):
+        notes.append(f"Names of one document in the reference, {_ONLY_BARE}: {joined}.")
     rounded = sum(int(_metadata(table).get("rounded", 0)) for table in (archive.documents, words, segments))
     if rounded:
         notes.append(f"Times of the reference that are finer than 0.1 ms and were rounded: {rounded:,}.")
@@ -107,6 +107,9 @@ def check_reference(archive: Archive, settings: EvaluationSettings) -> tuple[str
     if "unknown_types" in said:
         notes.append(f"Skipped in the reference, of types that RTTM does not have: {said['unknown_types']}.")
     return tuple(notes)
+
+
+_ONLY_BARE = "which differ only in folder or extension"
 
 
 def _metadata(table: pa.Table) -> dict[str, str]:
@@ -137,6 +140,9 @@ def _notes(run: Run, channels: str, settings: EvaluationSettings) -> Iterator[No
     if WITHOUT_CHANNELS in run.attributes and channels not in ("", "1"):
         text = f"the run names no channels: its detections count in channel 1; the excerpts lie in channels {channels}."
         yield Note(text, text)
+    if joined := run.attributes.get(JOINED):
+        text = f"names of one document in the run, {_ONLY_BARE}"
+        yield Note(f"{text}: {joined}.", f"{text}.")
     if not run.rows:
         text = "the run has no detections."
         yield Note(text, text)

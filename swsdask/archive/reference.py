@@ -22,16 +22,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.archive.conditions import OF_RUNS, ConditionData, Divides, available, grouped, is_of_runs, parts
+from swsdask.archive.conditions import OF_RUNS, ConditionData, Divides, available, group_trials, is_of_runs, parts
 from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, n_documents, trial_counter
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.errors import SettingsError, listed
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
-from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
 _YES = {"1", "yes", "true", "oov"}
@@ -55,7 +55,7 @@ class _Spoken:
     segments: Segments | None
     queries: Bool
 
-    def of(self, listed: frozenset[str] | None) -> _Spoken:
+    def restricted_to(self, listed: frozenset[str] | None) -> _Spoken:
         """Select the queries that a run lists; None: all."""
         if listed is None:
             return self
@@ -75,7 +75,7 @@ def build_reference(
     time in the settings that is not a whole number of ticks, or an operating point that cannot be derived from the
     data.
     """
-    return _reference(archive, _spoken(archive, settings), settings, by, {}, apart=apart)
+    return _reference(archive, _find_spoken(archive, settings), settings, by, {}, apart=apart)
 
 
 def build_references(
@@ -93,7 +93,7 @@ def build_references(
     by_counts, by_lists = is_of_runs(archive.queries, by), settings.unlisted_queries == "exclude"
     if not (by_counts or by_lists):
         return [(build_reference(archive, settings, by, apart=apart), list(runs))]
-    spoken = _spoken(archive, settings)
+    spoken = _find_spoken(archive, settings)
     if by_counts and (silent := [run.system for run in runs if not _oov_counts(run)]):
         raise SettingsError(f"condition key {OF_RUNS!r}: no {OF_RUNS} in the runs of {listed(silent)}.")
     if by_lists and (silent := [run.system for run in runs if not listed_queries(run)]):
@@ -106,16 +106,16 @@ def build_references(
         counts = frozenset(_oov_counts(run).items()) if by_counts else frozenset[tuple[str, str]]()
         alike.setdefault((counts, listed_queries(run) if by_lists else None), []).append(run)
     return [
-        (_reference(archive, spoken.of(listed), settings, by, dict(counts), apart=apart), same)
+        (_reference(archive, spoken.restricted_to(listed), settings, by, dict(counts), apart=apart), same)
         for (counts, listed), same in alike.items()
     ]
 
 
 def requestable(archive: Archive, settings: EvaluationSettings) -> list[tuple[str, Divides, list[str]]]:
     """The possible keys of `by`, without patterns: the items that each divides, and its conditions."""
-    spoken = _spoken(archive, settings)
+    spoken = _find_spoken(archive, settings)
     runs = [counts for run in archive.runs if (counts := _oov_counts(run))]
-    return available(_evaluated(archive, spoken, settings, runs[0] if runs else {}))
+    return available(_gather_data(archive, spoken, settings, runs[0] if runs else {}))
 
 
 def _oov_counts(run: Run) -> dict[str, str]:
@@ -131,7 +131,7 @@ def listed_queries(run: Run) -> frozenset[str]:
     return frozenset(query for name, _, query in of_lists if query and name in ("search_time", OF_RUNS))
 
 
-def _spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
+def _find_spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
     codes = Codes.of(archive.documents, archive.queries, archive.words)
     found, n_unevaluated = _evaluated_occurrences(archive, codes, settings)
     speaker = found.pop("speaker")
@@ -144,7 +144,7 @@ def _spoken(archive: Archive, settings: EvaluationSettings) -> _Spoken:
     return _Spoken(codes, found, speaker, n_unevaluated, segments, every_query)
 
 
-def _evaluated(
+def _gather_data(
     archive: Archive, spoken: _Spoken, settings: EvaluationSettings, oov_counts: Mapping[str, str]
 ) -> ConditionData:
     """Gather what conditions are derived from.
@@ -177,12 +177,12 @@ def _reference(
     by: Sequence[Sequence[str]],
     oov_counts: Mapping[str, str],
     *,
-    apart: bool = False,
+    apart: bool,
 ) -> Reference:
     codes, found, segments = spoken.codes, spoken.found, spoken.segments
-    wanted = parts(_evaluated(archive, spoken, settings, oov_counts), by)
+    wanted = parts(_gather_data(archive, spoken, settings, oov_counts), by)
     n_others = len(codes.document_ids) - codes.n_evaluated
-    groups = grouped(wanted, codes.n_evaluated, n_others + 1, found["document"], apart=apart)
+    groups = group_trials(wanted, codes.n_evaluated, n_others + 1, found["document"], apart=apart)
     shape = (len(codes.query_ids), len(groups.of_parts[0]))
     targets = _targets(found, segments, groups.of_document, groups.of_occurrence, shape, settings)
     trials = trial_counts(archive.documents, settings, segments, groups.of_document)

@@ -39,6 +39,7 @@ from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.table import read_judgments
 from swsdask.kernels.rows import TRACK_BITS, place_rows
 from swsdask.model.errors import Problems, without_secrets
+from swsdask.model.hashes import hash_tables
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource
 from swsdask.model.settings import Compat
 from swsdask.model.trials import F64, I8, I32, I64, UNKNOWN_DOCUMENT, Bool
@@ -73,38 +74,12 @@ class ReferenceTables:
         said = dict(self.segments.schema.metadata or {})
         genders = said.pop(GENDERS.encode(), None)
         hashes = {
-            COLLECTION: table_hash(self.documents),
-            "rttm": table_hash(self.words, self.segments.replace_schema_metadata(said)),
-            "queries": table_hash(self.queries),
+            COLLECTION: hash_tables(self.documents),
+            "rttm": hash_tables(self.words, self.segments.replace_schema_metadata(said)),
+            "queries": hash_tables(self.queries),
         }
         hashes |= {} if genders is None else {GENDERS: xxhash.xxh3_128_hexdigest(genders)}
-        return hashes | ({"judgments": table_hash(self.judgments)} if len(self.judgments) else {})
-
-
-def table_hash(*tables: pa.Table) -> str:
-    """The hash of names, values and metadata of tables, whatever their layout in memory, in 32 hexadecimal digits."""
-    state = xxhash.xxh3_128()
-    for table in tables:
-        metadata = sorted((table.schema.metadata or {}).items())
-        state.update(repr((table.num_rows, metadata)).encode())
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            state.update(f"{name} {column.type} {_column_hash(column)}".encode())
-    return state.hexdigest()
-
-
-def _column_hash(column: pa.ChunkedArray) -> str:
-    values, lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
-    for chunk in column.chunks:
-        if pa.types.is_string(chunk.type):
-            _, offsets, characters = chunk.buffers()
-            edges = np.frombuffer(offsets, np.int32, len(chunk) + 1, chunk.offset * 4)
-            lengths.update(np.diff(edges).tobytes())
-            values.update(characters[edges[0] : edges[-1]] if characters is not None else b"")
-        elif pa.types.is_integer(chunk.type):
-            values.update(chunk.to_numpy().tobytes())
-        else:
-            values.update("".join(f"{value!r}\n" for value in chunk.to_pylist()).encode())
-    return f"{values.hexdigest()} {lengths.hexdigest()}"
+        return hashes | ({"judgments": hash_tables(self.judgments)} if len(self.judgments) else {})
 
 
 @dataclass(frozen=True)
@@ -136,9 +111,7 @@ def collection(documents: Iterable[str]) -> pa.Table:
     return _table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents))
 
 
-def with_documents_of(
-    tables: ReferenceTables, runs: Sequence[RunSource], executor: Executor | None = None
-) -> ReferenceTables:
+def with_documents_of(tables: ReferenceTables, runs: Sequence[RunSource], executor: Executor) -> ReferenceTables:
     """Judged tables whose collection also has the documents of runs, judged or not."""
     known = document_ids(tables.documents)
     others = other_documents(runs, known, executor)

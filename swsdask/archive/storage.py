@@ -371,7 +371,7 @@ def _store_errors(place: str) -> Iterator[None]:
         if (short := shortage(error, place)) is not None:
             raise short from error
         found = f"{type(error).__name__}: {str(error).removesuffix('.')}"
-        remedy = "Check the credentials and their permissions, and try again when the store is well."
+        remedy = "Check the credentials and their permissions, and try again later."
         raise StoreError(f"{without_secrets(place)}: cannot be read: {found}. {remedy}") from error
 
 
@@ -417,10 +417,10 @@ class Whole:
 class Remote:
     """A file in a store. Each part is read by its own request. Raises as `Storage.read`, with its `place`."""
 
-    def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None = None, place: str = "") -> None:
+    def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None, place: str) -> None:
         self.filesystem = filesystem
         self.path = path
-        self.place = place or path
+        self.place = place
         with _store_errors(self.place):
             self.size: int = filesystem.info(path)["size"] if size is None else size
         self._held: list[tuple[int, pa.Buffer]] = []

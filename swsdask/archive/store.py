@@ -25,7 +25,7 @@ from swsdask.archive.stored_tables import (
     verification,
     write_runs_table,
 )
-from swsdask.archive.versions import EvaluationManifest, manifest_name, opened, versions
+from swsdask.archive.versions import EvaluationManifest, manifest_name, open_version, versions
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.model.errors import ArchiveError, choices
 from swsdask.model.layers import Layers
@@ -211,14 +211,14 @@ def open_archive(url: str, version: int | None = None, *, verify: bool = True) -
         If there is none, or not that version, or its manifest is damaged.
     """
     storage = Storage(url)
-    return StoredArchive(storage, opened(storage, version, EvaluationManifest), verify)
+    return StoredArchive(storage, open_version(storage, version, EvaluationManifest), verify)
 
 
-def find_archive(url: str, version: int | None = None, *, verify: bool = True) -> StoredArchive | None:
+def find_archive(url: str, version: int | None, *, verify: bool) -> StoredArchive | None:
     """Open the archive at a URL, as `open_archive`; None if there is no archive."""
     storage = Storage(url)
     there = _versions_at(storage)
-    return StoredArchive(storage, opened(storage, version, EvaluationManifest, there), verify) if there else None
+    return StoredArchive(storage, open_version(storage, version, EvaluationManifest, there), verify) if there else None
 
 
 def is_archive(url: str) -> bool:

@@ -7,28 +7,23 @@ they may write any numbers into it.
 The table `runs` describes each run and the fragments with its rows. A fragment is listed with its size and hash, and
 the hashes of its parts: first that of its footer, then those of the column chunks of its row groups, row group by row
 group. So each cell verifies exactly what it reads, as belonging to this run, this row group and this column.
-
-No version names the files of nights: each has its own hash.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import xxhash
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from swsdask.archive.protocols import Run
 from swsdask.archive.storage import Storage
 from swsdask.model.errors import ArchiveError, ResourceError
+from swsdask.model.hashes import HASH_BYTES, hash_bytes
 from swsdask.model.limits import shortage
 from swsdask.model.resources import Resources
 from swsdask.model.tables import read_parquet
@@ -42,71 +37,6 @@ _EXPIRED = "If `swsdask expire` removed its version meanwhile, open the archive 
 
 Verification = Literal["on", "off", "no hashes"]
 """Whether files of an archive are verified by hashes; "no hashes" if an earlier release wrote one of them."""
-
-
-def digest(content: pa.Buffer | bytes) -> bytes:
-    """The hash of some bytes: 16 bytes, xxh3-128."""
-    return xxhash.xxh3_128_digest(content)
-
-
-NIGHTS = "history"
-"""The folder with the files of nights (`nightly.history`)."""
-
-_NIGHT = re.compile(rf"{NIGHTS}/\d{{8}}\.parquet")
-_RECORD, _HASH = b"night", b"hash"
-
-
-def night_file(number: int) -> str:
-    """The name of the file of a night."""
-    return f"{NIGHTS}/{number:08d}.parquet"
-
-
-def night_files(storage: Storage) -> list[str]:
-    """The names of the nights that must exist: from the first on, as many as there are files."""
-    found = sum(_NIGHT.fullmatch(name) is not None for name in storage.modified(NIGHTS))
-    return [night_file(number) for number in range(1, found + 1)]
-
-
-def night_content(table: pa.Table, record: bytes) -> bytes:
-    """A night as a Parquet file: its numbers, and in the metadata its record and the hash of both."""
-    sink = pa.BufferOutputStream()
-    metadata = {_RECORD: record, _HASH: night_hash(table, record)}
-    pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> tuple[pa.Table, bytes]:
-    """The numbers and the record of a night. Damaged bytes can raise any exception."""
-    table = read_parquet(content)
-    bare, record = table.replace_schema_metadata(None), table.schema.metadata[_RECORD]
-    expected = schema is None or bare.schema.equals(schema)
-    if not expected or table.schema.metadata[_HASH] != night_hash(bare, record):
-        raise ValueError("its hash differs")
-    return bare, record
-
-
-def version_of_last_night(storage: Storage) -> int:
-    """The version of the archive that the last night was scored from; 0 if there is none, or it is damaged.
-
-    Raises `ArchiveError` if nights cannot be listed, and `StoreError` if a store does not let the last one be read.
-    """
-    names = night_files(storage)
-    if not names:
-        return 0
-    with suppress(OSError):
-        content = storage.read(names[-1])
-        with suppress(Exception):  # damaged bytes can make a reader raise anything
-            return int(json.loads(read_night(content)[1])["version"])
-    return 0
-
-
-def night_hash(table: pa.Table, record: bytes) -> bytes:
-    """The hash of a night's numbers and record."""
-    schema = pa.schema([field.remove_metadata() for field in table.schema])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as stream:
-        stream.write_table(table.combine_chunks().cast(schema))
-    return digest(sink.getvalue().to_pybytes() + record).hex().encode()
 
 
 @dataclass(frozen=True)
@@ -130,7 +60,7 @@ class StoredFile:
     @classmethod
     def of(cls, file: str, content: pa.Buffer | bytes) -> Self:
         """Describe a file by the bytes that are written into it."""
-        return cls(file, len(content), digest(content).hex())
+        return cls(file, len(content), hash_bytes(content).hex())
 
     @property
     def unverified(self) -> Self:
@@ -141,7 +71,7 @@ class StoredFile:
         """Describe how bytes differ from those that were written; None if they do not, or if this is unknown."""
         if self.size is not None and len(content) != self.size:
             return f"one of {len(content):,} bytes instead of {self.size:,}"
-        if self.hash is not None and digest(content).hex() != self.hash:
+        if self.hash is not None and hash_bytes(content).hex() != self.hash:
             return "one whose content is not what was written (its hash differs)"
         return None
 
@@ -292,9 +222,6 @@ def verification(files: Iterable[StoredFile], verify: bool) -> Verification:
     if not verify:
         return "off"
     return "no hashes" if any(each.hash is None for each in files) else "on"
-
-
-HASH_BYTES = 16
 
 
 def _schema(*fragment: tuple[str, pa.DataType]) -> pa.Schema:

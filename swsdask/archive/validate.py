@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.encode import Codes, FileOrder, Tally, encode_piece
-from swsdask.archive.fragments import concatenated, in_order
-from swsdask.archive.memory import read_reference
+from swsdask.archive.fragments import concatenate, in_order
+from swsdask.archive.reference_files import read_reference
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
@@ -98,7 +98,7 @@ def validate(
         with noted(problems):
             for file, role in _files_of(url, problems).items():
                 files.setdefault(file, role)
-    rules = _Rules(encoding, _known(reference, settings) if reference else None)
+    rules = _Rules(encoding, _read_known_ids(reference, settings) if reference else None)
     checked = []
     where = executor or SerialExecutor()
     where.check([file for file in files if os.path.exists(file) and not isinstance(file, Pipe)])
@@ -162,7 +162,7 @@ class _Rules(NamedTuple):
     known: _Known | None
 
 
-def _known(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | None:
+def _read_known_ids(reference: ReferenceFiles, settings: EvaluationSettings) -> _Known | None:
     """Return the ids that a reference defines; None if it has problems, since unknown ids cannot be determined then."""
     problems = Problems()
     if reference.tables or reference.queries is None:
@@ -343,7 +343,7 @@ class _AgainstReference:
                 counts["unknown documents"] += len(seen.tally.unknown_documents)
             if seen.rows:
                 with noted(problems):
-                    self.order.check_once(system, in_order(concatenated(seen.rows)))
+                    self.order.check_once(system, in_order(concatenate(seen.rows)))
         return {name: count for name, count in counts.items() if count}
 
     def _note_outside(self, system: str, rows: int, first: int, problems: Problems) -> None:

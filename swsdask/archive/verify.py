@@ -14,22 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from swsdask.archive.cache import cache_fault, cache_files
 from swsdask.archive.cells import StoredCell, hash_parts
-from swsdask.archive.change import Change, leased, merged_entries
-from swsdask.archive.cleaning import AnyKind, removed_meanwhile
+from swsdask.archive.change import Change, ChangePolicy, leased, merged_entries
 from swsdask.archive.discovery import DISCOVERY, StoredDiscovery, StoredSystem, content_of
-from swsdask.archive.kept import kept_fault, kept_files
+from swsdask.archive.nights import night_files, read_night, version_of_last_night
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
-from swsdask.archive.stored_tables import (
-    StoredFile,
-    StoredRun,
-    night_files,
-    read_file,
-    read_night,
-    version_of_last_night,
-)
+from swsdask.archive.stored_tables import StoredFile, StoredRun, read_file
+from swsdask.archive.version_list import AnyKind, removed_meanwhile
 from swsdask.archive.versions import Manifest, kind_of, latest, manifest_name, read_version, versions
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.model.errors import ArchiveError
@@ -116,12 +110,12 @@ def verify(
         newest = max(run.manifests)
         run.without_hash &= run.named[newest]
         if run.without_hash and not run.damaged:
-            run.read_contents(_opened(storage, kind, run.manifests[newest]))
+            run.read_contents(_open_manifest(storage, kind, run.manifests[newest]))
             run.leave_out_removed()
     adopted = None
     if adopt and run.without_hash and not run.damaged:
         adopted = _adopt(storage, kind)
-    run.check_each(kept_files(storage), _kept_fault)
+    run.check_each(cache_files(storage), _cache_file_fault)
     run.check_each(night_files(storage), _night_fault)
     return Verified(len(run.seen), len(run.without_hash), run.damaged, tuple(run.repaired), adopted)
 
@@ -182,7 +176,7 @@ class _Verification:
         Returns whether versions must be looked for again: a version that was committed meanwhile may name a file whose
         fault is forgotten, and if no version is left, nothing is verified.
         """
-        removed, gone = self._removed()
+        removed, gone = self._find_removed()
         faults = gone & self.damaged.keys()
         for version in removed:
             del self.named[version]
@@ -193,7 +187,7 @@ class _Verification:
             del self.damaged[name]
         return bool(faults) or (bool(removed) and not self.named)
 
-    def _removed(self) -> tuple[list[int], set[str]]:
+    def _find_removed(self) -> tuple[list[int], set[str]]:
         """The versions that were removed meanwhile, and the files that no other version names."""
         removed = removed_meanwhile(self.storage, self.named)
         others = (files for version, files in self.named.items() if version not in removed)
@@ -213,7 +207,7 @@ class _Verification:
                 self.named[version] = {name}
                 self.seen.add(name)
                 self.damaged[name] = str(error)
-                if removed_meanwhile(self.storage, [version]) or not self._repaired_manifest(version, kind):
+                if removed_meanwhile(self.storage, [version]) or not self._repair_manifest(version, kind):
                     continue
                 manifest = read_version(self.storage, version, kind.manifest)
             self.named[version] = {name, *(each.file for each in manifest.files)}
@@ -239,7 +233,7 @@ class _Verification:
             if fault is not None:
                 self.damaged[stored.file] = fault
         faulty = [stored for stored in every if stored.file in self.damaged]
-        _, gone = self._removed() if faulty else ([], set[str]())
+        _, gone = self._find_removed() if faulty else ([], set[str]())
         for stored in faulty:
             if stored.file not in gone:
                 self._repair(stored)
@@ -269,7 +263,7 @@ class _Verification:
             if fault is not None:
                 self.damaged[_file_of(fault, self.storage)] = str(fault)
 
-    def _repaired_manifest(self, version: int, kind: AnyKind) -> bool:
+    def _repair_manifest(self, version: int, kind: AnyKind) -> bool:
         if self.copy is None:
             return False
         try:
@@ -294,15 +288,15 @@ class _Verification:
 def _fault(stored: StoredFile, storage: Storage) -> str | None:
     """Return how a file differs from what was written, as far as that is known; None if it does not."""
     try:
-        return _compared(stored.file, storage, stored.fault)
+        return _compare_content(stored.file, storage, stored.fault)
     except FileNotFoundError:
         return "no such file"
 
 
-def _kept_fault(name: str, storage: Storage) -> str | None:
-    """Return the fault of a kept file. Another process may have removed the file."""
+def _cache_file_fault(name: str, storage: Storage) -> str | None:
+    """Return the fault of a cache file. Another process may have removed the file."""
     try:
-        return _compared(name, storage, partial(kept_fault, name))
+        return _compare_content(name, storage, partial(cache_fault, name))
     except FileNotFoundError:
         return None
 
@@ -318,12 +312,12 @@ def _night_fault(name: str, storage: Storage) -> str | None:
         return None
 
     try:
-        return _compared(name, storage, fault)
+        return _compare_content(name, storage, fault)
     except FileNotFoundError:
         return "no such file"
 
 
-def _compared(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | None]) -> str | None:
+def _compare_content(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | None]) -> str | None:
     """The fault of a file's content, or why it cannot be read. Raises `FileNotFoundError` and `ResourceError`."""
     try:
         with storage.open_parts(name) as parts:
@@ -349,7 +343,7 @@ def _entry_files(storage: Storage, kind: AnyKind, manifest: Manifest, run: _Veri
         yield from kind.files(entry)
 
 
-def _opened(storage: Storage, kind: AnyKind, manifest: Any) -> StoredArchive | StoredDiscovery:
+def _open_manifest(storage: Storage, kind: AnyKind, manifest: Any) -> StoredArchive | StoredDiscovery:
     return StoredArchive(storage, manifest) if kind is EVALUATION else StoredDiscovery(storage, manifest)
 
 
@@ -390,24 +384,24 @@ def _check_discovery(archive: StoredDiscovery) -> None:
 def _adopt(storage: Storage, kind: AnyKind) -> int:
     """Make a version whose files all have hashes. Returns its number."""
     with leased(storage) as lease:
-        change = Change(kind, lease, None, {}, replace=True)
+        change = Change(kind, lease, None, {}, ChangePolicy(replace=True))
         while True:
             current, version = latest(storage, kind.manifest)
             assert current is not None
-            entries = {system: _adopted(storage, entry) for system, entry in kind.entries(storage, current).items()}
-            tables = {name: _described(storage, file) for name, file in current.tables.items()}
-            if change.made(replace(current, tables=tables), {}, entries, version=version) is not None:
+            entries = {system: _adopt_entry(storage, entry) for system, entry in kind.entries(storage, current).items()}
+            tables = {name: _describe_file(storage, file) for name, file in current.tables.items()}
+            if change.commit_part(replace(current, tables=tables), {}, entries, version=version) is not None:
                 return version
 
 
-def _described(storage: Storage, stored: StoredFile) -> StoredFile:
+def _describe_file(storage: Storage, stored: StoredFile) -> StoredFile:
     return stored if stored.hash is not None else StoredFile.of(stored.file, read_file(storage, stored))
 
 
-def _adopted(storage: Storage, entry: StoredRun | StoredSystem) -> StoredRun | StoredSystem:
+def _adopt_entry(storage: Storage, entry: StoredRun | StoredSystem) -> StoredRun | StoredSystem:
     if isinstance(entry, StoredSystem):
         return replace(
-            entry, classes=_described(storage, entry.classes), fragments=_described(storage, entry.fragments)
+            entry, classes=_describe_file(storage, entry.classes), fragments=_describe_file(storage, entry.fragments)
         )
     fragments = []
     for each in entry.fragments:

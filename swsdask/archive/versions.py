@@ -12,7 +12,7 @@ highest manifest.
                                    and each system's classes, fragments
     detections/CONTENT/FIRST-LAST-PART-WRITERTOKEN.parquet
                                    rows of the run with that content hash, of the buckets FIRST to LAST
-    kept/...                       merged statistics and results (`archive.kept`), which no manifest names
+    kept/...                       merged statistics and results (`archive.cache`), which no manifest names
     temporary/WRITER/              the lease of a writer (`archive.change`), and rows on their way into their buckets;
                                    gone when the writer ends
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -35,8 +35,9 @@ import xxhash
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import REMEDY, StoredFile, digest
+from swsdask.archive.stored_tables import REMEDY, StoredFile
 from swsdask.model.errors import ArchiveError, check_choice, check_whole, listed
+from swsdask.model.hashes import hash_json
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 from swsdask.places.reading import ARCHIVED
@@ -55,7 +56,8 @@ BUCKETS = 64
 TEMPORARY = "temporary"
 TABLES = "tables"
 DETECTION_FILES = "detections"
-KEPT = "kept"
+CACHE = "kept"
+"""The folder of the cache (`archive.cache`)."""
 
 _WRITER = re.compile(r"-([0-9a-f]{16})[0-9a-f]{16}\.parquet$|^temporary/([0-9a-f]{16})/")
 _OWN_HASH = "hash"
@@ -141,7 +143,7 @@ class Manifest:
     inputs : dict of str to str
         The content hashes of the inputs, by role.
     settings : dict, optional
-        The settings that it keeps (`model.layers.Layers.kept`); None in archives of releases that kept none.
+        The settings that it keeps (`model.layers.Layers.to_store`); None in archives of releases that kept none.
     """
 
     kind: ClassVar[str]
@@ -175,7 +177,7 @@ class Manifest:
             "format_version": FORMAT_VERSION,
             "hash_version": HASH_VERSION,
         }
-        return (json.dumps({**said, _OWN_HASH: own_hash(said)}, indent=2, sort_keys=True) + "\n").encode()
+        return (json.dumps({**said, _OWN_HASH: hash_json(said)}, indent=2, sort_keys=True) + "\n").encode()
 
     @classmethod
     def from_json(cls, content: bytes, where: str) -> Self:
@@ -186,7 +188,7 @@ class Manifest:
         ArchiveError
             If the file is damaged, of another kind of archive, or in an unknown version of the format.
         """
-        said = checked_json(content, where)
+        said = parse_manifest(content, where)
         kind = said.pop("kind", DETECTIONS_KIND)
         if kind != cls.kind:
             other = next((each for each in (EvaluationManifest, DiscoveryManifest) if each.kind == kind), None)
@@ -246,12 +248,7 @@ class DiscoveryManifest(Manifest):
     read_from: dict[str, str]
 
 
-def own_hash(said: Mapping[str, object]) -> str:
-    """The hash of the content of a manifest, which does not depend on its layout."""
-    return digest(json.dumps(said, sort_keys=True).encode()).hex()
-
-
-def checked_json(content: bytes, where: str) -> dict[str, object]:
+def parse_manifest(content: bytes, where: str) -> dict[str, object]:
     """Parse the file of a manifest and convert its tables to the current format. Its own hash is verified and dropped.
 
     Raises `ArchiveError` for a damaged manifest and for an unknown version of the format.
@@ -267,7 +264,7 @@ def checked_json(content: bytes, where: str) -> dict[str, object]:
             f"{version} with {said.get('hash_version')}. Read it with the release that wrote it."
         )
     own = said.pop(_OWN_HASH, None)
-    if version != WITHOUT_HASHES and own != own_hash({**said, "format_version": version}):
+    if version != WITHOUT_HASHES and own != hash_json({**said, "format_version": version}):
         raise _damaged(where, "one whose content is not what was written (its hash differs)")
     del said["hash_version"]
     if version == WITHOUT_HASHES and isinstance(said.get("tables"), dict):
@@ -317,7 +314,7 @@ def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | Non
     return (None, 1) if highest == 0 else (read_version(storage, highest, kind), highest + 1)
 
 
-def opened(
+def open_version(
     storage: Storage, version: int | None, kind: type[AnyManifest], there: Sequence[int] | None = None
 ) -> AnyManifest:
     """The manifest of the current version, or of a given one. `there` are the versions, if they are already listed.
@@ -340,7 +337,7 @@ def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | No
     there = versions(storage) if version is None else [version]
     if not there:
         return None
-    said = checked_json(*_content(storage, there[-1])).get("kind")
+    said = parse_manifest(*_content(storage, there[-1])).get("kind")
     return DiscoveryManifest if said == DiscoveryManifest.kind else EvaluationManifest
 
 

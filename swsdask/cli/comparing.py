@@ -195,7 +195,7 @@ def errors(
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
-    from swsdask.render.comparison import errors_as, print_errors, write_errors
+    from swsdask.render.worst_queries import errors_as, print_errors, write_errors
 
     where, runs = reference_and_runs(paths, given=bool(reference))
     evaluation, given = open_evaluation(where, runs, reference, chosen, engine, verify)

@@ -76,8 +76,8 @@ def _print_losses(rounded: int, dropped: Iterable[str]) -> None:
 
 def _search_transcript(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
     """Return the reader of the detections that are found in a transcript."""
-    from swsdask.archive.memory import search_transcript
     from swsdask.archive.protocols import FindRule
+    from swsdask.archive.reference_files import search_transcript
     from swsdask.formats.in_memory import TableRun
     from swsdask.formats.reference.nist_xml import read_queries
     from swsdask.formats.values import system_of_file

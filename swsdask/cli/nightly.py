@@ -236,10 +236,10 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
 
     csv and json have one record per night and system.
     """
+    from swsdask.archive.nights import read_history
     from swsdask.archive.storage import Storage
     from swsdask.measures.names import name_in_gate
     from swsdask.model.tables import records_as
-    from swsdask.nightly.history import read_history
     from swsdask.render.nightly import print_history, print_system
 
     past = read_history(Storage(archive))

@@ -516,13 +516,15 @@ def settings_of_options(
 
 
 def _settings_file(file: str) -> Arguments:
-    from swsdask.model.layers import settings_of
+    from swsdask.model.layers import check_keys, settings_of
     from swsdask.places.reading import read_small
 
     try:
-        return settings_of(read_small(file), file)
+        given = settings_of(read_small(file), file)
     except OSError as error:
         raise SettingsError(f"{file}: the settings file cannot be read: {error}") from None
+    check_keys(given, file)
+    return given
 
 
 def _value(text: str) -> Any:

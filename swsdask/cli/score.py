@@ -46,7 +46,7 @@ from swsdask.cli.options import (
     "cache",
     flag_value=False,
     default=True,
-    help="Compute everything again: neither use nor store kept statistics and results.",
+    help="Compute everything again: neither read nor write the cache of the archive.",
 )
 @click.option("--buckets", type=click.IntRange(1), help="Number of query buckets of a temporary archive.")
 @out_option("Write scores, curves and report.html into a directory or URL.")

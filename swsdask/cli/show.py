@@ -13,8 +13,8 @@ from swsdask.model.errors import counted, listed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from swsdask.archive.cleaning import Version
     from swsdask.archive.protocols import Run
+    from swsdask.archive.version_list import Version
 
 MOST_LEVELS = 8
 """The number of conditions of a key that are listed."""
@@ -50,7 +50,7 @@ def show(archive: str, version: int | None, versions: bool, diff: tuple[int, int
 
 
 def _show_versions(archive: str, form: str) -> None:
-    from swsdask.archive.cleaning import list_versions
+    from swsdask.archive.version_list import list_versions
     from swsdask.model.tables import records_as
     from swsdask.render.archives import print_versions
 
@@ -76,9 +76,9 @@ def _record_of_version(version: Version) -> dict[str, object]:
 
 
 def _show_difference(archive: str, one: int, other: int) -> None:
-    from swsdask.archive.cleaning import difference
     from swsdask.archive.discovery import is_discovery
     from swsdask.archive.store import open_archive
+    from swsdask.archive.version_list import difference
 
     found = difference(archive, one, other)
     click.echo(f"{archive}, version {other} compared with version {one}")

@@ -63,7 +63,7 @@ def gap(
     Each replicate repeats the Monte Carlo study of Liu and Oard (SIGIR 2006), which finds the function whose ranking
     agrees most with the others, and how far each deviates. The same seed gives the same bits on any executor.
     """
-    from swsdask.comparison.studies import GapModel, gap_study
+    from swsdask.comparison.gap_study import GapModel, gap_study
     from swsdask.render.studies import gap_json, print_gap_study, write_gap_study
 
     model = GapModel(points, systems, p, sigma, cutoff)
@@ -131,18 +131,18 @@ def compare(
     It estimates the coverage of the intervals of ATWV and MAP, and the rate at which tests reject the equality of
     equal systems. The same seed gives the same bits on any executor.
     """
-    from swsdask.comparison.studies import interval_study
-    from swsdask.render.studies import interval_json, print_interval_study, write_interval_study
+    from swsdask.comparison.coverage_study import coverage_study
+    from swsdask.render.studies import coverage_json, print_coverage_study, write_coverage_study
 
     with _workers(engine, "evaluations", evaluations, queries * replicates) as (workers, done):
-        made = interval_study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
+        made = coverage_study(seed, evaluations, workers, n_queries=queries, replicates=replicates, done=done)
     signature = f"swsdask {__version__} simulate compare seed={seed} evaluations={evaluations} queries={queries}"
     signature += f" replicates={replicates}"
-    written = [] if out is None else write_interval_study(made, out, signature)
+    written = [] if out is None else write_coverage_study(made, out, signature)
     if form == "json":
-        click.echo(interval_json(made, signature), nl=False)
+        click.echo(coverage_json(made, signature), nl=False)
     else:
-        print_interval_study(made)
+        print_coverage_study(made)
         _print_end(signature, out, written)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
 from swsdask.comparison.significance import (
     ENUMERATED,
-    RANKED,
+    EXACT_WILCOXON,
     MaxT,
     all_finite,
     bound_of,
@@ -117,7 +117,7 @@ class Pair:
         return t_of_bootstrap(self.difference, self.replicates[counted])
 
     def tested(self, how: Resampling) -> Tested:
-        """The difference with its tests."""
+        """Return the difference with its tests."""
         replicates, left_out = self.replicates, None
         if self.one.left_out is not None and self.other.left_out is not None:
             with np.errstate(invalid="ignore"):
@@ -153,7 +153,7 @@ class _Ends(NamedTuple):
         return cls(math.floor(low), math.floor(high), low % 1, high % 1, deviations)
 
     def between(self, ends: F64) -> tuple[float, float]:
-        """The interval from `ends`, the replicates at either end and the next ones."""
+        """Return the interval from `ends`, the replicates at either end and the next ones."""
         low, after_low, high, after_high = ends.tolist()
         return _between(low, after_low, self.share_low), _between(high, after_high, self.share_high)
 
@@ -164,7 +164,7 @@ def _between(before: float, after: float, share: float) -> float:
 
 
 def compare_pairs(pairs: Sequence[Pair], how: Resampling) -> F64:
-    """The `Tested` of each pair, float64 [n_pairs, 7]."""
+    """Return the `Tested` of each pair, float64 [n_pairs, 7]."""
     found = np.empty((len(pairs), len(Tested._fields)))
     if not pairs:
         return found
@@ -179,7 +179,10 @@ def compare_pairs(pairs: Sequence[Pair], how: Resampling) -> F64:
 
 
 def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
-    """The tests of two systems with finite replicates, from counts; None if they must be tested by definition."""
+    """Return the tests of two systems with finite replicates, from counts.
+
+    None if they must be tested by definition.
+    """
     one, other = pair.one.exchanged, pair.other.exchanged
     neighbours, counts = np.empty(4), np.zeros(N_COUNTS, np.int64)
     none = np.zeros(0)
@@ -210,7 +213,7 @@ def _counted(pair: Pair, ends: _Ends, room: F64) -> Tested | None:
             p_randomization(one, other) if n_moved <= ENUMERATED else (1 + number[N_REACH]) / (1 + n),
             p_of_signs(n_moved, min(number[N_UP], number[N_DOWN])),
             p_wilcoxon(parts, exchanged[-1])
-            if n_moved <= RANKED
+            if n_moved <= EXACT_WILCOXON
             else p_of_ranks(n_moved, number[POSITIVE], number[TIES]),
         )
     return Tested(pair.difference, *ends.between(neighbours), (1 + number[N_BOOTSTRAP]) / (1 + n), *of_queries)
@@ -226,7 +229,7 @@ class _Pairs:
 
     places: Sequence[SystemPair]
 
-    def of(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
+    def bind(self, samples: Sequence[SampleReplicates]) -> list[Pair]:
         return [Pair(samples[one], samples[other]) for one, other in self.places]
 
     def __str__(self) -> str:
@@ -242,11 +245,11 @@ class Tasks:
         self._draws = self._known(draws)
 
     def resampled(self, systems: Sequence[OfSystem]) -> list[list[SampleReplicates]]:
-        """The samples of each system, with their replicates."""
+        """Return the samples of each system, with their replicates."""
         return self._map(_resampled, systems, self._draws, "resampling")
 
     def tested(self, samples: Sequence[SampleReplicates], pairs: Sequence[SystemPair]) -> tuple[F64, F64]:
-        """The `Tested` of each pair of samples, float64 [n_pairs, 7], and its p value adjusted for all pairs.
+        """Return the `Tested` of each pair of samples, float64 [n_pairs, 7], and its p value adjusted for all pairs.
 
         With few queries the bootstrap finds too many differences: of averages the p value of exchanges is adjusted.
         """
@@ -295,7 +298,7 @@ def _resampled(system: OfSystem, draws: Draws) -> list[SampleReplicates]:
 
 def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _PartTested:
     samples, draws = shared
-    pairs = part.of(samples)
+    pairs = part.bind(samples)
     by_other = sorted(range(len(pairs)), key=lambda number: part.places[number][::-1])
     rows = np.empty((len(pairs), len(Tested._fields)))
     rows[by_other] = compare_pairs([pairs[number] for number in by_other], draws.how)  # shared samples stay in caches
@@ -307,4 +310,4 @@ def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _
 
 def _largest_t(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Bool]) -> MaxT:
     samples, finite = shared
-    return MaxT.of(pair.t(finite) for pair in part.of(samples))
+    return MaxT.of(pair.t(finite) for pair in part.bind(samples))

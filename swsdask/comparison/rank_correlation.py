@@ -30,7 +30,7 @@ class Correlations(NamedTuple):
 
 
 def correlated(values: F64) -> Correlations:
-    """The correlations of each pair of rankings.
+    """Return the correlations of each pair of rankings.
 
     tau-b is (concordant - discordant pairs) / sqrt(pairs not tied in x * pairs not tied in y): 1 for equal rankings, -1
     for reversed ones. NaN if all of x or all of y are tied, so for fewer than two items.
@@ -102,7 +102,7 @@ _AT_ONCE = 1 << 18
 ENOUGH = 3
 """The minimum number of systems for which a comparison is shown by default: with two, tau is 1 or -1."""
 
-Values = dict[str, dict[str, float]]
+NumbersByMeasure = dict[str, dict[str, float]]
 """Numbers over all queries, by measure and system."""
 
 
@@ -138,18 +138,18 @@ def rank_correlations(result: Result) -> tuple[RankCorrelation, ...]:
     return tuple(found)
 
 
-def _by_condition(result: Result) -> dict[str, Values]:
-    found: dict[str, Values] = {}
+def _by_condition(result: Result) -> dict[str, NumbersByMeasure]:
+    found: dict[str, NumbersByMeasure] = {}
     for (condition, system, measure), value in result.board.values.items():
         found.setdefault(condition, {}).setdefault(measure, {})[system] = value
     return found
 
 
-def _systems(values: Values) -> tuple[str, ...]:
+def _systems(values: NumbersByMeasure) -> tuple[str, ...]:
     return tuple(dict.fromkeys(system for own in values.values() for system in own))
 
 
-def _default(result: Result, values: Values) -> list[str]:
+def _default(result: Result, values: NumbersByMeasure) -> list[str]:
     there = [name for name, own in values.items() if not all(map(math.isnan, own.values()))]
     return measures_of_merit(there, result.requested)
 
@@ -164,7 +164,9 @@ def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(select_measures(names, known)))
 
 
-def _compare(values: Values, systems: tuple[str, ...], measures: Sequence[str], condition: str) -> RankCorrelation:
+def _compare(
+    values: NumbersByMeasure, systems: tuple[str, ...], measures: Sequence[str], condition: str
+) -> RankCorrelation:
     merits: F64 = np.array(
         [[better(name) * values[name].get(system, math.nan) for system in systems] for name in measures], np.float64
     )

@@ -38,7 +38,7 @@ from swsdask.model.samples import (
 )
 from swsdask.model.trials import F64, I8, I32, Bool
 
-DIFFERENCES = {
+DIFFERENCE_MEASURES = {
     "loss_not_found": (None, "stwv"),
     "loss_within_query": ("stwv", "otwv"),
     "loss_across_queries": ("otwv", "mtwv"),
@@ -52,8 +52,10 @@ _TOLERANCE = 1e-9
 
 
 def with_parts(measures: Iterable[str]) -> list[str]:
-    """The measures and those that they are differences of."""
-    named = [each for measure in measures for each in (measure, *DIFFERENCES.get(measure, ())) if each is not None]
+    """Return the measures and those that they are differences of."""
+    named = [
+        each for measure in measures for each in (measure, *DIFFERENCE_MEASURES.get(measure, ())) if each is not None
+    ]
     return list(dict.fromkeys(named))
 
 
@@ -80,7 +82,7 @@ class QueryNumbers:
         return sorted({system for system, _ in self.overall})
 
     def averages(self, measure: str) -> dict[str, Averages] | None:
-        """The measure by system as averages; None unless it is an average for each system that has it."""
+        """Return the measure by system as averages; None unless it is an average for each system that has it."""
         found = {}
         for system in self.systems:
             value = self.overall.get((system, measure), math.nan)
@@ -97,7 +99,7 @@ class QueryNumbers:
     def weighed(
         self, samples: Mapping[str, Mapping[str, Sample]], queries: Mapping[str, Collection[str]]
     ) -> dict[str, dict[str, SampleOfQueries]]:
-        """Samples by measure and system, extended from the `queries` of their system to weights of all queries.
+        """Return samples by measure and system, extended from the `queries` of their system to weights of all queries.
 
         Only defined numbers are included. Averages stay averages: tests exchange systems query by query.
         """
@@ -119,10 +121,10 @@ class QueryNumbers:
     def differences(
         self, measure: str, samples: Mapping[str, Mapping[str, SampleOfQueries] | None]
     ) -> dict[str, SampleOfQueries] | None:
-        """The measure by system as the difference of two that have `samples`; None if it is no difference."""
-        if measure not in DIFFERENCES:
+        """Return the measure by system as the difference of two that have `samples`; None if it is no difference."""
+        if measure not in DIFFERENCE_MEASURES:
             return None
-        before, after = DIFFERENCES[measure]
+        before, after = DIFFERENCE_MEASURES[measure]
         of_before, of_after = ({} if name is None else samples.get(name) or {} for name in (before, after))
         return {
             system: Difference(of_before.get(system), of_after[system])
@@ -132,7 +134,7 @@ class QueryNumbers:
         } or None
 
     def _forms(self, system: str, measure: str) -> Iterator[Averages]:
-        """The possible forms of a measure as averages."""
+        """Yield the possible forms of a measure as averages."""
         parts = AVERAGED.get(measure, ())
         forms: list[tuple[float, tuple[float, ...], tuple[str, ...]]] = [(0.0, (1.0,), (measure,))]
         if len(parts) == 1:
@@ -146,7 +148,7 @@ class QueryNumbers:
 
 
 def folds(result: Result) -> dict[str, list[str]]:
-    """The conditions of the folds that a condition averages; a result of detections has none."""
+    """Return the conditions of the folds that a condition averages; a result of detections has none."""
     conditions = result.overall["condition"].unique().to_pylist()
     if result.overall.num_rows < result.score_rows.num_rows:
         return {}
@@ -155,13 +157,13 @@ def folds(result: Result) -> dict[str, list[str]]:
 
 
 def conditions(result: Result) -> list[str]:
-    """The conditions of a result, without those of folds."""
+    """Return the conditions of a result, without those of folds."""
     of_folds = {fold for own in folds(result).values() for fold in own}
     return [name for name in result.overall["condition"].unique().to_pylist() if name not in of_folds]
 
 
 def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> QueryNumbers:
-    """The numbers of some measures in a condition of a result; if it averages folds, these are its queries."""
+    """Return the numbers of some measures in a condition of a result; if it averages folds, these are its queries."""
     table = result.table.filter(pc.equal(result.table["condition"], condition))
     own = folds(result).get(condition)
     if own:
@@ -192,13 +194,13 @@ def query_numbers(result: Result, condition: str, measures: Iterable[str]) -> Qu
 
 
 def candidates(result: Result) -> list[str]:
-    """The measures of a result by which systems may be ranked, the preferred first, or the requested ones."""
+    """Return the measures of a result by which systems may be ranked, the preferred first, or the requested ones."""
     there = result.overall["measure"].unique().to_pylist()
     return measures_of_merit(there, result.requested)
 
 
 def averaged(result: Result) -> list[str]:
-    """The measures of a result that are averages over queries, judged by the first condition."""
+    """Return the measures of a result that are averages over queries, judged by the first condition."""
     there = result.overall["measure"].unique().to_pylist()
     ranked = [measure for measure in there if better(measure)]
     numbers = next((query_numbers(result, name, needed_for(ranked)) for name in conditions(result)), None)
@@ -218,7 +220,7 @@ class Draws:
 
     @cached_property
     def weights(self) -> I32:
-        """Return the weights of each query, and of each document if these are drawn, in each replicate."""
+        """The weights of each query, and of each document if these are drawn, in each replicate."""
         drawn = bootstrap_weights(self.how.seed, self.how.replicates, self.n_queries)
         if not self.n_documents:
             return drawn

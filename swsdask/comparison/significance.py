@@ -44,7 +44,7 @@ from swsdask.model.trials import F64, I8, I32, I64, Bool
 ENUMERATED = 20
 """The maximum number of queries with a difference for which all assignments of signs are tried."""
 
-RANKED = 50
+EXACT_WILCOXON = 50
 """The maximum number of queries with a difference for which Wilcoxon's test is exact."""
 
 _TOLERANCE = 1e-12
@@ -76,7 +76,7 @@ class Exchanged:
 
 
 def standard_error(replicates: F64) -> float:
-    """The standard deviation of the replicates; NaN for fewer than two, or if one is infinite."""
+    """Return the standard deviation of the replicates; NaN for fewer than two, or if one is infinite."""
     there = _defined(replicates)
     return float(np.std(there, ddof=1)) if len(there) > 1 and np.isfinite(there).all() else math.nan
 
@@ -87,14 +87,16 @@ def percentile_interval(replicates: F64, level: float) -> tuple[float, float]:
 
 
 def interval(value: float, replicates: F64, left_out: F64 | None, level: float) -> tuple[float, float]:
-    """The BCa interval if the values without each of the queries are given, else the percentile interval."""
+    """Return the BCa interval if the values without each of the queries are given, else the percentile interval."""
     if left_out is None:
         return percentile_interval(replicates, level)
     return bca_interval(value, replicates, left_out, level)
 
 
 def bca_interval(value: float, replicates: F64, left_out: F64, level: float) -> tuple[float, float]:
-    """The bias-corrected and accelerated interval; `left_out` are the values without each of the queries in turn.
+    """Return the bias-corrected and accelerated interval.
+
+    `left_out` are the values without each of the queries in turn.
 
     NaN if all replicates lie on one side of the value, or one of `left_out` is infinite. If all replicates are equal to
     the value, so are the ends. A replicate that differs from the value by rounding is equal to it: half of it is below.
@@ -132,12 +134,12 @@ def p_bootstrap(difference: float, replicates: F64, tolerance: float = 0.0) -> f
 
 
 def bound_of(difference: float, tolerance: float = 0.0) -> float:
-    """The least distance from a difference that counts as at least the difference's distance from 0."""
+    """Return the least distance from a difference that counts as at least the difference's distance from 0."""
     return abs(difference) * (1 - _TOLERANCE) - tolerance
 
 
 def rounding_of_values(one: float, other: float) -> float:
-    """The largest difference of two values that count as equal."""
+    """Return the largest difference of two values that count as equal."""
     return _TOLERANCE * (abs(one) + abs(other))
 
 
@@ -158,7 +160,7 @@ def p_randomization(one: Exchanged, other: Exchanged) -> float:
 
 
 def _share_of_exchanges(parts: F64, bound: float) -> float:
-    """The share of all assignments of signs to `parts` whose sum is at least `bound` from 0.
+    """Return the share of all assignments of signs to `parts` whose sum is at least `bound` from 0.
 
     Every sum is one of the first half of the parts plus one of the second half. So 2^n sums are counted by looking up
     2^(n/2) numbers. Sums are symmetric about 0.
@@ -173,7 +175,7 @@ def _share_of_exchanges(parts: F64, bound: float) -> float:
 
 
 def _signed_sums(parts: F64) -> F64:
-    """The sums under all assignments of signs: float64 [2^n_parts]."""
+    """Return the sums under all assignments of signs: float64 [2^n_parts]."""
     sums = np.zeros(1)
     for part in parts.tolist():
         sums = np.concatenate([sums + part, sums - part])
@@ -181,24 +183,27 @@ def _signed_sums(parts: F64) -> F64:
 
 
 def rounding(one: Exchanged, other: Exchanged) -> float:
-    """The largest difference of two sums of exchanges that count as equal."""
+    """Return the largest difference of two sums of exchanges that count as equal."""
     return _TOLERANCE * (one.size + other.size)
 
 
 def rounding_of_differences(one: Exchanged, other: Exchanged) -> float:
-    """The largest difference of the differences of two queries that count as equal."""
+    """Return the largest difference of the differences of two queries that count as equal."""
     return _TOLERANCE * (one.largest + other.largest)
 
 
 def p_sign(parts: F64, tolerance: float = 0.0) -> float:
-    """The exact sign test: queries with a difference of at most `tolerance` are left out."""
+    """Return p of the exact sign test: queries with a difference of at most `tolerance` are left out."""
     n_up, n_down = int(np.count_nonzero(parts > tolerance)), int(np.count_nonzero(parts < -tolerance))
     return p_of_signs(n_up + n_down, min(n_up, n_down))
 
 
 @lru_cache(maxsize=1 << 14)
 def p_of_signs(n: int, few: int) -> float:
-    """The exact two-sided p value if `few` of n signs are of the rarer kind. Among many pairs most values repeat."""
+    """Return the exact two-sided p value if `few` of n signs are of the rarer kind.
+
+    Among many pairs most values repeat.
+    """
     ways, total = 1, 0
     for k in range(few + 1):
         total += ways
@@ -210,8 +215,8 @@ def p_wilcoxon(parts: F64, tolerance: float = 0.0) -> float:
     """Wilcoxon's signed-rank test: queries without a difference are left out, equal differences share their rank.
 
     A difference of at most `tolerance` counts as none, and differences are equal if they exceed the least of them by no
-    more than `tolerance`. Exact for up to `RANKED` queries with a difference, else by the normal approximation, with
-    its variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
+    more than `tolerance`. Exact for up to `EXACT_WILCOXON` queries with a difference, else by the normal approximation,
+    with its variance corrected for ties. It assumes that differences are distributed symmetrically about their median.
     """
     moved = parts[abs(parts) > tolerance]
     n = len(moved)
@@ -225,7 +230,7 @@ def p_wilcoxon(parts: F64, tolerance: float = 0.0) -> float:
     group = np.searchsorted(ascending[begins], abs(moved), "right") - 1
     twice = (2 * np.array(begins) + sizes + 1)[group]
     positive = int(twice[moved > 0].sum())
-    if n <= RANKED:
+    if n <= EXACT_WILCOXON:
         ways = np.ones(1)
         for rank in twice.tolist():
             ways = (np.append(ways, np.zeros(rank)) + np.append(np.zeros(rank), ways)) / 2
@@ -234,7 +239,7 @@ def p_wilcoxon(parts: F64, tolerance: float = 0.0) -> float:
 
 
 def p_of_ranks(n: int, positive: int, ties: int) -> float:
-    """Wilcoxon's two-sided p value by the normal approximation.
+    """Return Wilcoxon's two-sided p value by the normal approximation.
 
     `positive` is twice the sum of the ranks of positive differences, `ties` the sum over ties of m of m^3 - m.
     """
@@ -253,7 +258,7 @@ def holm(p: F64) -> F64:
 
 
 def all_finite(replicates: Iterable[F64]) -> Bool:
-    """Whether all differences are finite, by replicate: bool [replicates]; True without differences."""
+    """Return whether all differences are finite, by replicate: bool [replicates]; True without differences."""
     finite: Bool = np.array(True)
     for row in replicates:
         finite = finite & np.isfinite(row)
@@ -358,7 +363,7 @@ def random_signs(seed: int, replicates: int, n_queries: int) -> I8:
 
 
 def left_out_weights(n_queries: int) -> I32:
-    """The weights of the jackknife: replicate q leaves out query q. int32 [n_queries, n_queries]."""
+    """Return the weights of the jackknife: replicate q leaves out query q. int32 [n_queries, n_queries]."""
     return np.ones((n_queries, n_queries), np.int32) - np.eye(n_queries, dtype=np.int32)
 
 

@@ -176,7 +176,7 @@ def _words(
 
 
 def _tokens(table: pa.Table, file: I32, n_files: int, url: str, notes: list[str]) -> tuple[Tokens, I64]:
-    """The sorted rows of an alignment without repeats, and the line of each row in the file."""
+    """Return the sorted rows of an alignment without repeats, and the line of each row in the file."""
     labels, label = sorted_numbers(table["label"])
     start, end = table["start"].to_numpy(), table["end"].to_numpy()
     order = rows_in_order(file, start, end, label)
@@ -332,7 +332,7 @@ def system_of(url: str) -> str:
 
 
 def build_fragments(file: ClassFile, corpus: Corpus, *, system: str, most_problems: int = MOST_KEPT) -> Fragments:
-    """The fragments of a class file that was read.
+    """Return the fragments of a class file that was read.
 
     Raises `InputError` with every problem, of which it keeps `most_problems`.
     """
@@ -366,7 +366,10 @@ def build_fragments(file: ClassFile, corpus: Corpus, *, system: str, most_proble
 
 
 def kept_classes(file: ClassFile, definition: Definition, problems: Problems) -> Bool:
-    """Whether each class counts, bool [n_classes]. A repeated class is a problem or (tde2015) replaces the earlier."""
+    """Return whether each class counts, bool [n_classes].
+
+    A repeated class is a problem or (tde2015) replaces the earlier.
+    """
     names, lines = file.classes["class"].to_pylist(), file.classes["line"].to_pylist()
     kept = np.ones(len(names), np.bool_)
     seen: dict[Hashable, int] = {}
@@ -419,7 +422,7 @@ def check_together(
 
 
 def _corpus(files: CorpusFiles, definition: Definition, problems: Problems) -> Corpus | None:
-    """The corpus; None if it has problems, because it then cannot be known which files are unknown."""
+    """Return the corpus; None if it has problems, because it then cannot be known which files are unknown."""
     with noted(problems):
         return build_corpus(read_corpus_files(files), definition, most_problems=problems.limit)
     return None

@@ -54,6 +54,7 @@ import pyarrow as pa
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import holding, sharing_most
 from swsdask.kernels.placing import place_document, place_tde, place_tdev2
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import (
     MAX_FOLDS,
     NO_FOLD,
@@ -94,7 +95,7 @@ def clip(file: I32, start: I32, end: I32, speech: FileIntervals) -> tuple[I32, I
 
 
 def numbers_of(column: pa.ChunkedArray, names: Sequence[str]) -> I32:
-    """The index of each value of a dictionary column in `names`; `UNKNOWN` if it is not there."""
+    """Return the index of each value of a dictionary column in `names`; `UNKNOWN` if it is not there."""
     place = {name: number for number, name in enumerate(names)}
     codes, used = dictionary_codes(column)
     table = np.array([place.get(name, UNKNOWN) for name in used], np.int32)
@@ -102,7 +103,7 @@ def numbers_of(column: pa.ChunkedArray, names: Sequence[str]) -> I32:
 
 
 def sorted_numbers(column: pa.ChunkedArray) -> tuple[tuple[str, ...], I32]:
-    """The sorted distinct values of a dictionary column, and the index of each row's value."""
+    """Return the sorted distinct values of a dictionary column, and the index of each row's value."""
     codes, used = dictionary_codes(column)
     names = tuple(sorted(set(used)))
     place = {name: number for number, name in enumerate(names)}
@@ -111,7 +112,7 @@ def sorted_numbers(column: pa.ChunkedArray) -> tuple[tuple[str, ...], I32]:
 
 
 def dictionary_codes(column: pa.ChunkedArray) -> tuple[I64, list[str]]:
-    """A dictionary column as codes, and the value of each code: only values that occur, each once."""
+    """Return a dictionary column as codes, and the value of each code: only values that occur, each once."""
     array = column.unify_dictionaries().combine_chunks()
     present = np.zeros(len(array.dictionary), np.bool_)
     indices = array.indices.to_numpy()
@@ -121,7 +122,7 @@ def dictionary_codes(column: pa.ChunkedArray) -> tuple[I64, list[str]]:
 
 
 def rows_in_order(first: I32, second: I32, *others: I32) -> I64:
-    """The stable order of rows sorted by non-negative columns."""
+    """Return the stable order of rows sorted by non-negative columns."""
     place = (first.astype(np.int64) << 32) | second
     if np.all(place[1:] > place[:-1]):
         return np.arange(len(first))
@@ -129,7 +130,7 @@ def rows_in_order(first: I32, second: I32, *others: I32) -> I64:
 
 
 def first_rows(file: I32, n_files: int) -> I64:
-    """The first row of each file in rows sorted by file, and the end: int64 [n_files + 1]."""
+    """Return the first row of each file in rows sorted by file, and the end: int64 [n_files + 1]."""
     return np.searchsorted(file, np.arange(n_files + 1, dtype=np.int32)).astype(np.int64)
 
 
@@ -151,14 +152,17 @@ def note_unknown(table: pa.Table, file: I32, url: str, problems: Problems) -> No
 
 
 def rounding_notes(table: pa.Table) -> Iterator[Note]:
-    """A note on the times of a table that were finer than a tick, if there were any."""
+    """Yield a note on the times of a table that were finer than a tick, if there were any."""
     rounded = int((table.schema.metadata or {}).get(b"rounded", 0))
     if rounded:
         yield Note.of_count("", rounded, "times", " finer than 0.1 ms rounded.")
 
 
 def folds_of(file: I32, start: I32, end: I32, fold_sets: Sequence[Folds]) -> I16:
-    """The fold of each stretch of time in each set of folds, int16 [n_fold_sets, n]; `NO_FOLD` if it is in none."""
+    """Return the fold of each stretch of time in each set of folds, int16 [n_fold_sets, n].
+
+    `NO_FOLD` if it is in none.
+    """
     found = np.full((len(fold_sets), len(file)), NO_FOLD, np.int16)
     for number, folds in enumerate(fold_sets):
         stretches = folds.stretches
@@ -168,7 +172,10 @@ def folds_of(file: I32, start: I32, end: I32, fold_sets: Sequence[Folds]) -> I16
 
 
 def phones_of(file: I32, start: I32, end: I32, corpus: Corpus) -> tuple[I64, I64]:
-    """The phones first:last of each stretch of time, int64; both `NO_PLACE` if it is dropped for lack of phones."""
+    """Return the phones first:last of each stretch of time, int64.
+
+    Both are `NO_PLACE` if it is dropped for lack of phones.
+    """
     phones = corpus.phones
     if corpus.definition == "tde2015":
         return place_tde(file, start, end, *segments_of(corpus.segment, phones.first), phones.start, phones.end)
@@ -180,7 +187,7 @@ def phones_of(file: I32, start: I32, end: I32, corpus: Corpus) -> tuple[I64, I64
 
 
 def segments_of(segment: I32, first: I64) -> tuple[I64, I64]:
-    """Segments by file, int64 [n_files + 1], and the tokens of each, int64 [n_segments + 1].
+    """Return segments by file, int64 [n_files + 1], and the tokens of each, int64 [n_segments + 1].
 
     `segment` numbers the segment of each token, ascending from 0; a segment lies in one file, and the tokens of file f
     are rows first[f]:first[f + 1].
@@ -206,8 +213,7 @@ def locate(fragments: Fragments, corpus: Corpus) -> Discovered:
 
     order = rows_in_order(file, start, end)
     file, start, end = file[order], start[order], end[order]
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = (file[1:] != file[:-1]) | (start[1:] != start[:-1]) | (end[1:] != end[:-1])
+    fresh = row_changes(file, start, end)
     member = np.empty(len(order), np.int64)
     member[order] = np.cumsum(fresh) - 1
     file, start, end = file[fresh], start[fresh], end[fresh]
@@ -239,7 +245,10 @@ def locate(fragments: Fragments, corpus: Corpus) -> Discovered:
 
 
 def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Problems) -> FileIntervals:
-    """The stretches of a table (`STRETCHES`). Unknown files, overlapping stretches and too many folds are problems."""
+    """Return the stretches of a table (`STRETCHES`).
+
+    Unknown files, overlapping stretches and too many folds are problems.
+    """
     file = numbers_of(table["file"], files)
     note_unknown(table, file, url, problems)
     start, end, fold = (table[name].to_numpy() for name in ("start", "end", "fold"))
@@ -257,7 +266,7 @@ def stretches_of(table: pa.Table, files: tuple[str, ...], url: str, problems: Pr
 
 
 def whole_files(fold_of_file: I16) -> FileIntervals:
-    """The stretches of folds that are made of whole files: one per file, from 0 to `MAX_TICKS`."""
+    """Return the stretches of folds that are made of whole files: one per file, from 0 to `MAX_TICKS`."""
     n_files = len(fold_of_file)
     return FileIntervals(
         file=np.arange(n_files, dtype=np.int32),
@@ -294,16 +303,16 @@ def parts_of_time(phones: Tokens, n_files: int, n_folds: int) -> FileIntervals:
     of two equally near), subject to no part being empty.
     """
     part = equal_parts((phones.end - phones.start).astype(np.int64), n_folds)
-    begins = np.flatnonzero((np.diff(phones.file, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0))
+    begins = np.flatnonzero(row_changes(phones.file, part))
     file, fold = phones.file[begins], part[begins]
-    opens = np.diff(file, prepend=-1) != 0
+    opens = row_changes(file)
     start = np.where(opens, 0, phones.start[begins]).astype(np.int32)
     end = np.where(np.append(opens[1:], True), MAX_TICKS, np.append(start[1:], 0)).astype(np.int32)
     return FileIntervals(file, start, end, fold, first_rows(file, n_files))
 
 
 def in_seconds(ticks: int) -> str:
-    """A time for messages."""
+    """Return a time for messages."""
     return f"{ticks / TICKS_PER_SECOND:.10g} s"
 
 
@@ -323,7 +332,7 @@ class Spread:
 
 
 def with_f_scores(values: Mapping[str, F64]) -> dict[str, F64]:
-    """The numbers per fold, with an F-score after each recall that has a precision."""
+    """Return the numbers per fold, with an F-score after each recall that has a precision."""
     made: dict[str, F64] = {}
     for name, numbers in values.items():
         made[name] = numbers
@@ -340,7 +349,10 @@ def f_score(precision: F64, recall: F64) -> F64:
 
 
 def spreads(values: Mapping[str, F64], definition: Definition) -> dict[str, Spread]:
-    """Every number of `with_f_scores` over its folds, by the rules of a definition; the caller handles counts."""
+    """Return every number of `with_f_scores` over its folds, by the rules of a definition.
+
+    The caller handles counts.
+    """
     counting = {name: _defined(name, values, definition) for name in values if not name.startswith(COUNT)}
     return {name: _spread(name, values[name], defined, definition) for name, defined in counting.items()}
 

@@ -38,7 +38,7 @@ from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.trials import F64, I16, I64
 from swsdask.scoring.rounds import AnySystem, Plan, Shared, Statistics, StatisticType, SystemResults
 
-SHOWN = 10
+CLASSES_KEPT = 10
 """The number of classes of each kind that are kept."""
 
 MOST_MEMBERS = 64
@@ -68,14 +68,14 @@ class Exemplar(NamedTuple):
 
 @dataclass(frozen=True)
 class Exemplars:
-    """The `SHOWN` best and worst classes, best or worst first."""
+    """The `CLASSES_KEPT` best and worst classes, best or worst first."""
 
     best: tuple[Exemplar, ...]
     worst: tuple[Exemplar, ...]
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[ClassRange]:
-        """Ranges that partition the classes, with about `work` pairs or one class each."""
+        """Yield ranges that partition the classes, with about `work` pairs or one class each."""
         taken = np.minimum(np.bincount(discovered.member_cluster, minlength=len(discovered.classes)), MOST_MEMBERS)
         before = np.concatenate(([0], np.cumsum(taken * (taken - 1) // 2)))
         low = 0
@@ -88,7 +88,7 @@ class Exemplars:
 
     @classmethod
     def from_cell(cls, cell: ClassRange, corpus: Corpus, discovered: Discovered) -> Self:
-        """The best and the worst of a range of classes."""
+        """Return the best and the worst of a range of classes."""
         low, high = np.searchsorted(discovered.member_cluster, cell).tolist()
         member = discovered.member_fragment[low:high]
         sizes = np.bincount(discovered.member_cluster[low:high] - cell.low, minlength=cell.high - cell.low)
@@ -100,11 +100,11 @@ class Exemplars:
         return cls(_best(found), _worst(found))
 
     def merge(self, other: Self) -> Self:
-        """The best and the worst of both parts."""
+        """Return the best and the worst of both parts."""
         return type(self)(_best([*self.best, *other.best]), _worst([*self.worst, *other.worst]))
 
     def report(self, corpus: Corpus, discovered: Discovered) -> dict[str, list[dict[str, object]]]:
-        """The classes with their most frequent transcriptions, for the manifest."""
+        """Return the classes with their most frequent transcriptions, for the manifest."""
         return {
             "best": [_report(each, corpus, discovered) for each in self.best],
             "worst": [_report(each, corpus, discovered) for each in self.worst],
@@ -112,15 +112,18 @@ class Exemplars:
 
 
 def _best(found: list[Exemplar]) -> tuple[Exemplar, ...]:
-    return tuple(nsmallest(SHOWN, found, key=lambda each: (each.distance, -each.members, each.cluster)))
+    return tuple(nsmallest(CLASSES_KEPT, found, key=lambda each: (each.distance, -each.members, each.cluster)))
 
 
 def _worst(found: list[Exemplar]) -> tuple[Exemplar, ...]:
-    return tuple(nsmallest(SHOWN, found, key=lambda each: (-each.distance, -each.members, each.cluster)))
+    return tuple(nsmallest(CLASSES_KEPT, found, key=lambda each: (-each.distance, -each.members, each.cluster)))
 
 
 def _mean_distances(member: I64, sizes: I64, corpus: Corpus, discovered: Discovered) -> F64:
-    """The mean distance within each class, float64 [n_classes]; NaN without pairs. `member` is sorted by class."""
+    """Return the mean distance within each class, float64 [n_classes]; NaN without pairs.
+
+    `member` is sorted by class.
+    """
     begins = np.cumsum(sizes) - sizes
     taken = np.minimum(sizes, MOST_MEMBERS)
     place = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
@@ -166,7 +169,7 @@ def _transcription(fragment: int, corpus: Corpus, discovered: Discovered) -> str
 
 
 def histograms(discovered: Discovered) -> pa.Table:
-    """Rows of `model.results.CURVES` in the condition "all", by ascending x; rows with y = 0 are left out."""
+    """Return rows of `model.results.CURVES` in the condition "all", by ascending x; rows with y = 0 are left out."""
     of_members = np.bincount(discovered.member_cluster, minlength=len(discovered.classes))
     counted = {
         "class_size": of_members[of_members > 0],
@@ -195,7 +198,7 @@ class Placed:
 
 
 def _placed(system: str, shared: Shared) -> Placed:
-    """The system of a group; `shared` is the corpus, then the systems of the group."""
+    """Return the system of a group; `shared` is the corpus, then the systems of the group."""
     found: Placed = next(each for each in shared[1:] if each.discovered.system == system)
     return found
 
@@ -215,7 +218,7 @@ class FragmentTask:
     rows: int = 1
 
     def count(self, shared: Shared) -> dict[str, Statistics]:
-        """The statistic of the cell; `shared` is the corpus, then the systems of the group."""
+        """Return the statistic of the cell; `shared` is the corpus, then the systems of the group."""
         corpus, discovered = shared[0], _placed(self.system, shared).discovered
         return {self.system: {self.statistic: self.statistic.from_cell(self.cell, corpus, discovered)}}
 
@@ -248,7 +251,7 @@ class FragmentSource(Generic[AnySystem]):
         self._work = work
 
     def share(self, group: Sequence[AnySystem]) -> Shared:
-        """The systems of a group, placed; those of worker processes stay there."""
+        """Return the systems of a group, placed; those of worker processes stay there."""
         (of_corpus,) = self.shared
         return tuple(self._executor.keep(self._place, group, of_corpus, name="place"))
 
@@ -259,7 +262,7 @@ class FragmentSource(Generic[AnySystem]):
         statistics: Sequence[StatisticType],
         found: Mapping[str, Statistics],
     ) -> Plan:
-        """The one round: every cell of every statistic of the systems."""
+        """Return the one round: every cell of every statistic of the systems."""
         systems = [each.system for each in group]
         cut = partial(_cells, statistics=statistics, work=self._work)
         cells = self._executor.map(cut, systems, shared, name="cut")
@@ -277,7 +280,7 @@ class FragmentSource(Generic[AnySystem]):
 
 
 def _cells(system: str, shared: Shared, statistics: Sequence[StatisticType], work: int) -> list[list[object]]:
-    """The cells of each statistic of a system, which are small."""
+    """Return the cells of each statistic of a system, which are small."""
     discovered = _placed(system, shared).discovered
     return [list(statistic.cells(shared[0], discovered, work)) for statistic in statistics]
 
@@ -320,7 +323,7 @@ class CountedDiscovery:
 
 
 def needed(families: Iterable[DiscoveryMeasure]) -> dict[type[DiscoveryStatistic], str]:
-    """Every statistic that measures and the report need, with the names of these measures."""
+    """Return every statistic that measures and the report need, with the names of these measures."""
     names: dict[type[DiscoveryStatistic], list[str]] = {}
     for family in families:
         names.setdefault(family.statistic, []).extend(family.names)
@@ -349,7 +352,7 @@ def numbers(
     corpus: Corpus,
     names: Collection[str],
 ) -> list[FoldNumbers]:
-    """The numbers `names` (and the spreads of means), in this order, for each set of folds.
+    """Return the numbers `names` (and the spreads of means), in this order, for each set of folds.
 
     tdev2 has one fold, the corpus, and therefore no spreads and no numbers of folds.
     """
@@ -392,7 +395,7 @@ def _overall(
 
 
 def score_table(system: str, conditions: Sequence[FoldNumbers]) -> pa.Table:
-    """Rows of `model.results.SCORES`: "all" or "within_talker", then a condition per fold, "all/<fold>"."""
+    """Return rows of `model.results.SCORES`: "all" or "within_talker", then a condition per fold, "all/<fold>"."""
     rows = [(condition, name, value) for numbers in conditions for condition, name, value in _rows(numbers)]
     names, measures, values = zip(*rows, strict=True) if rows else ((), (), ())
     columns = [[system] * len(rows), names, pa.nulls(len(rows), pa.string()), measures, values]
@@ -408,12 +411,12 @@ def _rows(numbers: FoldNumbers) -> Iterator[tuple[str, str, float]]:
 
 
 def left_out_notes(conditions: Sequence[FoldNumbers]) -> Iterator[Note]:
-    """The means that leave out folds in which the measure is not defined."""
+    """Yield the means that leave out folds in which the measure is not defined."""
     for numbers in conditions:
-        of: dict[int, list[str]] = {}
+        by_count: dict[int, list[str]] = {}
         for name, count in numbers.left_out.items():
-            of.setdefault(count, []).append(name)
-        for count, names in of.items():
+            by_count.setdefault(count, []).append(name)
+        for count, names in by_count.items():
             where = f"folds where {', '.join(names)} are not defined"
             text = f"{numbers.condition}: means leave out {count} of {len(numbers.folds)} {where}."
             yield Note(text, f"{numbers.condition}: means leave out {where}.")
@@ -440,7 +443,7 @@ _PAIRS: dict[OverlappingPairs, str] = {
 
 
 def meaning(corpus: Corpus) -> str:
-    """The definition of the measures, and how the measures document is read where it is ambiguous."""
+    """Return the definition of the measures, and how the measures document is read where it is ambiguous."""
     definition = DEFINITIONS[corpus.definition]
     if corpus.definition != "document":
         return definition
@@ -451,14 +454,14 @@ def meaning(corpus: Corpus) -> str:
 
 
 def word_notes(corpus: Corpus) -> Iterator[str]:
-    """The number of words that are in no fold."""
+    """Yield the number of words that are in no fold."""
     words = corpus.words
     for folds, fold in zip(corpus.folds, folds_of(words.file, words.start, words.end, corpus.folds), strict=True):
         yield from (note.text for note in _outside(folds.condition, fold, "words"))
 
 
 def fragment_notes(discovered: Discovered, corpus: Corpus) -> Iterator[Note]:
-    """The numbers of fragments that were dropped, clipped, without phones or in no fold."""
+    """Yield the numbers of fragments that were dropped, clipped, without phones or in no fold."""
     for reason, count in discovered.dropped.items():
         yield Note.of_count("", count, "fragments", f" dropped: {reason}.")
     if discovered.clipped:

@@ -33,7 +33,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, mod
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.dask import ANSWER_S
 from swsdask.execution.encryption import Encryption
-from swsdask.execution.fork_server import ALLOCATION, METHOD, looked_after, signals_put_off
+from swsdask.execution.fork_server import ALLOCATION, METHOD, look_after, signals_put_off
 from swsdask.execution.fork_server import start as start_fork_server
 from swsdask.kernels.compilation import load_kernels
 from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
@@ -155,7 +155,7 @@ class LocalProcesses(Workers):
     memory: Annotated[str, AfterValidator(memory_size)] = "auto"
 
     @contextmanager
-    def connected(self, tell: Tell) -> Iterator[Client]:
+    def connect(self, tell: Tell) -> Iterator[Client]:
         """A client of newly started worker processes; they end with the context."""
         if current_process().daemon or get_start_method(allow_none=True) not in (None, *get_all_start_methods()):
             raise ClusterError(
@@ -181,9 +181,9 @@ class LocalProcesses(Workers):
         load_kernels()
         with QUIET_LOG, ExitStack() as stack:
             folder = stack.enter_context(temporary_folder())
-            stack.enter_context(looked_after())
+            stack.enter_context(look_after())
             with signals_put_off():
-                cluster = stack.enter_context(self._started(folder))
+                cluster = stack.enter_context(self._start(folder))
             # Some seconds after a worker is lost, Dask ends its nanny if no worker of that name is registered. A worker
             # that is lost again just before would never be restarted, so the check is delayed beyond any run.
             unhurried = {"distributed.deploy.lost-worker-timeout": "1 day"}
@@ -196,7 +196,7 @@ class LocalProcesses(Workers):
             check_memory(client)
             yield client
 
-    def _started(self, folder: Path) -> LocalCluster:
+    def _start(self, folder: Path) -> LocalCluster:
         """Worker processes with files in `folder`. Keys made for this run keep other users of the machine out.
 
         Dask gives up if one is lost while it starts. Then all are started once more.
@@ -223,9 +223,9 @@ class LocalProcesses(Workers):
         with dask.config.set(made):
             try:
                 start_fork_server()
-                with suppress(RuntimeError), self._late_ones_killed():
+                with suppress(RuntimeError), self._kill_late_ones():
                     return start()
-                with self._late_ones_killed():
+                with self._kill_late_ones():
                     return start()
             except (RuntimeError, OSError) as error:
                 if (short := shortage(error, "starting worker processes")) is not None:
@@ -241,7 +241,7 @@ class LocalProcesses(Workers):
         return max(self.timeout_s, ANSWER_S)
 
     @contextmanager
-    def _late_ones_killed(self) -> Iterator[None]:
+    def _kill_late_ones(self) -> Iterator[None]:
         """Kill worker processes that take too long to start: Dask would wait for a stopped one forever."""
         before, started = set(active_children()), threading.Event()
 
@@ -268,12 +268,12 @@ class _Running(Workers):
     tls_key: FilePath | None = None
 
     @contextmanager
-    def _connected(self, address: str, what: str, tell: Tell) -> Iterator[Client]:
+    def _connect(self, address: str, what: str, tell: Tell) -> Iterator[Client]:
         tell(f"connecting to the scheduler at {what}, {self.at_most} at most")
         security = self._security(address)
         with QUIET_LOG, ExitStack() as stack:
 
-            def connected(*, direct: bool) -> Client:
+            def connect_client(*, direct: bool) -> Client:
                 connect = partial(Client, address, timeout=self.timeout_s, security=security, direct_to_workers=direct)
                 # The client's own limit does not apply once a stopped scheduler has the connection.
                 client = within(self.timeout_s + CLOSE_S, connect)
@@ -281,12 +281,12 @@ class _Running(Workers):
                 return client
 
             try:
-                client = connected(direct=True)
+                client = connect_client(direct=True)
                 wait_for_workers(client, self.workers, self.timeout_s, f"the scheduler at {what}", tell)
                 within(self.timeout_s, partial(check_code, client))
                 within(self.timeout_s, partial(check_memory, client))
                 if not reaches_workers(within(self.timeout_s, client.nthreads)):
-                    client = connected(direct=False)
+                    client = connect_client(direct=False)
             except TimeoutError:
                 raise ClusterError(
                     f"the scheduler at {what} or a worker did not answer within {self.at_most}"
@@ -393,9 +393,9 @@ class RunningAt(_Running):
         return self
 
     @contextmanager
-    def connected(self, tell: Tell) -> Iterator[Client]:
+    def connect(self, tell: Tell) -> Iterator[Client]:
         """A client of that scheduler, which continues to run when the context ends."""
-        with self._connected(self.address, self.address, tell) as client:
+        with self._connect(self.address, self.address, tell) as client:
             yield client
 
 
@@ -406,7 +406,7 @@ class RunningByFile(_Running):
     path: Path
 
     @contextmanager
-    def connected(self, tell: Tell) -> Iterator[Client]:
+    def connect(self, tell: Tell) -> Iterator[Client]:
         """A client of that scheduler, which continues to run when the context ends."""
         if not self.path.is_file():
             tell(f"waiting for a scheduler to write {self.path}, {self.at_most} at most")
@@ -415,7 +415,7 @@ class RunningByFile(_Running):
             if time.monotonic() > deadline:
                 raise ClusterError(f"no scheduler wrote {self.path} within {self.at_most}")
             time.sleep(0.1)
-        with self._connected(address, str(self.path), tell) as client:
+        with self._connect(address, str(self.path), tell) as client:
             yield client
 
     def _address(self) -> str | None:
@@ -435,7 +435,7 @@ class InKubernetes(_Running):
     port: int = Field(default=8786, ge=1, le=65535)
 
     @contextmanager
-    def connected(self, tell: Tell) -> Iterator[Client]:
+    def connect(self, tell: Tell) -> Iterator[Client]:
         """A client of that scheduler. Outside the cluster, raises `ClusterError` with instructions."""
         host = f"{self.service}.{self.namespace}.svc"
         try:
@@ -447,7 +447,7 @@ class InKubernetes(_Running):
                 f"service/{self.service} {self.port}, and give --cluster tcp://127.0.0.1:{self.port}"
             ) from error
         scheme = "tls" if self.tls_cert else "tcp"
-        with self._connected(f"{scheme}://{host}:{self.port}", host, tell) as client:
+        with self._connect(f"{scheme}://{host}:{self.port}", host, tell) as client:
             yield client
 
 

@@ -102,7 +102,7 @@ class DaskExecutor:
         pickled = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
         arrays = [np.asarray(buffer.raw()) for buffer in buffers]  # Dask sends them as they are, without a copy.
         key = f"share-{uuid4().hex}"
-        return cast("Shared", self._submit(_unpickled, pickled, *arrays, key=key, priority=1))
+        return cast("Shared", self._submit(_unpickle, pickled, *arrays, key=key, priority=1))
 
     def keep(
         self,
@@ -143,7 +143,7 @@ class DaskExecutor:
         running: dict[object, tuple[Future[object], Item]] = {}
 
         def join(parts: list[Future[object]]) -> Future[object]:
-            return self._submit(_merged, merge, parts, key=f"merge-{uuid4().hex}", priority=1)
+            return self._submit(_merge_parts, merge, parts, key=f"merge-{uuid4().hex}", priority=1)
 
         def collect() -> None:
             self._recount()
@@ -397,11 +397,11 @@ def _broke(error: Exception) -> ClusterError:
     return ClusterError(f"the connection to the scheduler broke: {str(error) or 'it does not answer'}. {RESUME}")
 
 
-def _unpickled(pickled: bytes, *buffers: NDArray[np.uint8]) -> object:
+def _unpickle(pickled: bytes, *buffers: NDArray[np.uint8]) -> object:
     return cloudpickle.loads(pickled, buffers=buffers)
 
 
-def _merged(merge: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
+def _merge_parts(merge: Callable[[Part, Part], Part], parts: list[Part]) -> Part:
     return reduce(merge, parts)
 
 

@@ -37,20 +37,20 @@ class _Clearing(ssl.SSLSocket):
     """A socket that clears OpenSSL's errors after system errors, which Python leaves in the queue."""
 
     def do_handshake(self, block: bool = False) -> None:
-        with _errors_cleared():
+        with _clear_errors():
             super().do_handshake(block)
 
     def read(self, *arguments: Any) -> Any:
-        with _errors_cleared():
+        with _clear_errors():
             return super().read(*arguments)
 
     def send(self, data: Any, flags: int = 0) -> int:
-        with _errors_cleared():
+        with _clear_errors():
             return super().send(data, flags)
 
 
 @contextmanager
-def _errors_cleared() -> Iterator[None]:
+def _clear_errors() -> Iterator[None]:
     try:
         yield
     except ssl.SSLError:  # already cleared by Python; it mostly means that there is nothing to read yet

@@ -209,7 +209,7 @@ def run_tasks(
     items: Sequence[Item],
     shared: Shared,
     label: Callable[[Item], str],
-    done: Callable[[Item], None] | None = None,
+    done: Callable[[Item], None] | None,
 ) -> list[Part]:
     """Return function(item, shared) of every item, in the order of the items.
 

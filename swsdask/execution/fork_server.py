@@ -104,7 +104,7 @@ def _make_socket_folder() -> None:
 
 
 @contextmanager
-def looked_after() -> Iterator[None]:
+def look_after() -> Iterator[None]:
     """Kill the fork server if it is stopped, while there are workers and after they have ended."""
     ended = threading.Event()
 

@@ -110,7 +110,7 @@ def open_executor(
         with ExitStack() as stack:
             here = isinstance(place, LocalProcesses)
             folder = str(stack.enter_context(temporary_folder())) if here else None
-            client = stack.enter_context(place.connected(lambda what: shown.begin(what, 0)))
+            client = stack.enter_context(place.connect(lambda what: shown.begin(what, 0)))
             stack.enter_context(sent_options(client, shared=place.shared))
             yield DaskExecutor(client, settings.fan_in, place.timeout_s, folder)
 
@@ -245,7 +245,10 @@ def cluster(where: str | os.PathLike[str], workers: int | None = None) -> Iterat
     >>> result.manifest["run"]["executor"]
     'ThreadExecutor'
     """
-    settings = build_settings(explicit={"engine": {"executor": os.fspath(where), "workers": workers}})
+    engine = engine_of(Settings(), where)
+    if engine is None:
+        raise SettingsError("expected the name, file or address of an executor; found an executor, which is open.")
+    settings = build_settings(explicit={"engine": {"executor": engine.executor, "workers": workers}})
     with open_executor(settings.engine) as executor:
         yield executor
 
@@ -276,12 +279,12 @@ def read_cluster(where: str, workers: int | None = None) -> Cluster:
         path = where if is_url else str(_cluster_file(where))
         return clusters.validate_python({**settings_of(read_small(path), path), **given})
     except ValidationError as error:
-        raise SettingsError("\n".join(f"{path}: {_explained(each, kinds)}" for each in error.errors())) from None
+        raise SettingsError("\n".join(f"{path}: {_explain_error(each, kinds)}" for each in error.errors())) from None
     except OSError as error:
         raise SettingsError(f"{path}: the cluster file cannot be read: {error}") from None
 
 
-def _explained(fault: ErrorDetails, kinds: UnionType) -> str:
+def _explain_error(fault: ErrorDetails, kinds: UnionType) -> str:
     if fault["type"] == "union_tag_not_found":
         return "expected the kind of cluster: local, address, scheduler_file, kubernetes or slurm; found none."
     where = ".".join(map(str, fault["loc"])) or "file"

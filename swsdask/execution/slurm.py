@@ -67,7 +67,7 @@ class SlurmJobs(Workers):
     dashboard: bool = False
 
     @contextmanager
-    def connected(self, tell: Tell) -> Iterator[Client]:
+    def connect(self, tell: Tell) -> Iterator[Client]:
         """A client of newly submitted jobs; they are cancelled when the context ends."""
         if which("sbatch") is None:
             raise ClusterError("sbatch was not found: run the command on a host that submits jobs to SLURM")
@@ -104,7 +104,7 @@ class SlurmJobs(Workers):
                 processes=1,
                 memory=self.memory,
                 interface=self.interface,
-                security=_written(Encryption.temporary(), Path(keys)),
+                security=_write_keys(Encryption.temporary(), Path(keys)),
                 log_directory=str(self.folder),
                 job_name="swsdask",
                 job_extra_directives=list(self.options),
@@ -121,7 +121,7 @@ class SlurmJobs(Workers):
         return cluster
 
 
-def _written(made: Encryption, folder: Path) -> Encryption:
+def _write_keys(made: Encryption, folder: Path) -> Encryption:
     """Write the keys of a run to files, which jobs read."""
     keys: dict[str, str] = {}
     for name, text in made.get_tls_config_for_role("worker").items():

@@ -100,12 +100,12 @@ def _read_together(lines: Lines, names: list[str]) -> pa.Table:
     at = lines_with_text(lines.data)
     if not len(at):
         return schema.empty_table()
-    table = _parsed(lines.data, names, pa.float64())
+    table = _parse_lines(lines.data, names, pa.float64())
     seconds = np.concatenate([table["start"].to_numpy(), table["end"].to_numpy()])
     times = np.rint(seconds * TICKS_PER_SECOND)
     inexact = np.flatnonzero(times / TICKS_PER_SECOND != seconds)
     if len(inexact):
-        texts = _parsed(lines.data, names, pa.string())
+        texts = _parse_lines(lines.data, names, pa.string())
         written = pa.chunked_array([*texts["start"].chunks, *texts["end"].chunks])
         times[inexact] = exact_ticks(written.take(pa.array(inexact)).cast(SECONDS))[0]
     start, end = np.split(times, 2)
@@ -125,7 +125,7 @@ def _read_together(lines: Lines, names: list[str]) -> pa.Table:
     return pa.table([made.get(name, table[name] if name in names else None) for name in schema.names], schema=schema)
 
 
-def _parsed(data: bytes, names: list[str], time: pa.DataType) -> pa.Table:
+def _parse_lines(data: bytes, names: list[str], time: pa.DataType) -> pa.Table:
     kinds = {"file": _NAME, "start": time, "end": time, "label": _NAME}
     return csv.read_csv(
         pa.BufferReader(data),
@@ -240,13 +240,13 @@ def _check_once(file: str, rows: dict[str, tuple[str, int]]) -> None:
 
 def read_stretches(url: str, problems: Problems) -> pa.Table:
     """The stretches of speech (`model.discovery.STRETCHES`), all of fold 0. Problems are added to `problems`."""
-    rows, _ = _read(url, problems)
+    rows, _ = _read_lines(url, problems)
     return as_table(STRETCHES, [rows.append_column("fold", pa.array(np.zeros(len(rows), np.int32)))])
 
 
 def read_folds(url: str, problems: Problems) -> pa.Table:
     """The stretches of the folds (`model.discovery.STRETCHES`). Problems are added to `problems`."""
-    rows, lines = _read(url, problems)
+    rows, lines = _read_lines(url, problems)
     if len(lines) and lines[0] != 1:
         problems.add(url, 1, "a stretch of the first fold", "an empty line", "Remove it.")
     gaps = np.diff(lines)
@@ -257,7 +257,7 @@ def read_folds(url: str, problems: Problems) -> pa.Table:
     return as_table(STRETCHES, [rows.append_column("fold", pa.array(of_row.astype(np.int32)))])
 
 
-def _read(url: str, problems: Problems) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _read_lines(url: str, problems: Problems) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """The rows of a file, and the numbers of its lines that are not empty."""
     parts = [COLUMNS.remove(COLUMNS.get_field_index("label")).empty_table()]
     filled = [np.zeros(0, np.int64)]
@@ -355,24 +355,24 @@ def _check_alignment(file: str, problems: Problems) -> dict[str, int]:
     counts = {"lines": len(table), "files": count_distinct(table, "file"), "labels": count_distinct(table, "label")}
     once = table.group_by(["file", "start", "end", "label"]).aggregate([])
     repeated = {"repeated lines": len(table) - len(once)} if len(once) < len(table) else {}
-    return counts | repeated | _rounded(table)
+    return counts | repeated | _rounded_times(table)
 
 
 def _check_classes(file: str, problems: Problems) -> dict[str, int]:
     found = read_classes(file, problems)
     counts = {"classes": len(found.classes), "fragments": len(found.fragments)}
-    return counts | {"files": count_distinct(found.fragments, "file")} | _rounded(found.fragments)
+    return counts | {"files": count_distinct(found.fragments, "file")} | _rounded_times(found.fragments)
 
 
 def _check_stretches(file: str, problems: Problems) -> dict[str, int]:
     table = read_stretches(file, problems)
-    return {"stretches": len(table), "files": count_distinct(table, "file")} | _rounded(table)
+    return {"stretches": len(table), "files": count_distinct(table, "file")} | _rounded_times(table)
 
 
 def _check_folds(file: str, problems: Problems) -> dict[str, int]:
     table = read_folds(file, problems)
     counts = {"folds": count_distinct(table, "fold"), "stretches": len(table), "files": count_distinct(table, "file")}
-    return counts | _rounded(table)
+    return counts | _rounded_times(table)
 
 
 def _check_speakers(file: str, problems: Problems) -> dict[str, int]:
@@ -395,7 +395,7 @@ def count_distinct(table: pa.Table, column: str) -> int:
     return int(pc.count_distinct(table[column].cast(pa.string())).as_py())
 
 
-def _rounded(table: pa.Table) -> dict[str, int]:
+def _rounded_times(table: pa.Table) -> dict[str, int]:
     return {"rounded times": int((table.schema.metadata or {}).get(b"rounded", 0))}
 
 

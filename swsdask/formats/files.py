@@ -70,7 +70,7 @@ class Readable(Protocol):
         ...
 
 
-def _expanded(plain: BinaryIO, codec: str) -> pa.CompressedInputStream:
+def _expand(plain: BinaryIO, codec: str) -> pa.CompressedInputStream:
     return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), codec)
 
 
@@ -127,8 +127,8 @@ class _Streams(io.RawIOBase):
 
 
 _COMPRESSIONS: dict[bytes, tuple[str, Callable[[BinaryIO], AbstractContextManager[Readable]]]] = {
-    rb"\x1f\x8b": ("gzip", partial(_expanded, codec="gzip")),
-    rb"\x28\xb5\x2f\xfd": ("zstd", partial(_expanded, codec="zstd")),
+    rb"\x1f\x8b": ("gzip", partial(_expand, codec="gzip")),
+    rb"\x28\xb5\x2f\xfd": ("zstd", partial(_expand, codec="zstd")),
     rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": ("bzip2", partial(_Streams, bz2.BZ2Decompressor)),
     rb"\xfd7zXZ\x00": ("xz", partial(_Streams, lzma.LZMADecompressor)),
     rb"PK\x03\x04": ("zip", _only_member),
@@ -168,7 +168,7 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def decompressed(url: str) -> Iterator[IO[bytes]]:
+def decompress(url: str) -> Iterator[IO[bytes]]:
     """A seekable copy of what `open_bytes` reads. The copy has no name, so it never outlives the process."""
     with tempfile.TemporaryFile() as copy, open_bytes(url) as stream:
         shutil.copyfileobj(stream, copy, _STEP)
@@ -199,7 +199,7 @@ class Opened(str):
 
 
 @contextmanager
-def opened_once(url: str) -> Iterator[str]:
+def open_once(url: str) -> Iterator[str]:
     """A path or URL by which a file can be opened repeatedly, although it is opened and read only once.
 
     The first `_REPEATED` bytes are read again from memory. Errors of opening are raised when the file is opened within
@@ -377,6 +377,6 @@ def noted_at(problems: Problems, file: str, line: int) -> Iterator[None]:
         problems.add(file, line, error.expected, error.found, error.remedy)
 
 
-def reached(error: InputError, line: int) -> InputError:
+def with_line(error: InputError, line: int) -> InputError:
     """Give an error without a line the current line."""
     return InputError(*(replace(problem, line=problem.line or line) for problem in error.problems))

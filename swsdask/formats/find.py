@@ -124,7 +124,7 @@ def find_runs(patterns: Iterable[str], known: Known | None = None, *, judged: bo
 
 def runs_in(folder: str, problems: Problems, known: Known | None = None, *, judged: bool = False) -> list[str]:
     """The sorted runs in a folder, or the folder if it is one table. Problems (see `find_runs`) go to `problems`."""
-    files = _unarchived(folder)
+    files = _list_unarchived(folder)
     if is_one_table(folder):
         return [folder]
     tables, others = _folders_in(folder)
@@ -168,7 +168,7 @@ def find_classes(patterns: Iterable[str]) -> list[str]:
 
 def _classes_in(folder: str, problems: Problems) -> list[str]:
     found = []
-    for file in _unarchived(folder):
+    for file in _list_unarchived(folder):
         with noted(problems):
             if sniff(file) is Format.CLASSES:
                 found.append(file)
@@ -256,7 +256,7 @@ def _twice(url: str, kind: str, candidates: list[str], otherwise: str = "") -> P
     return Problem(url, None, expected, ", ".join(candidates), f"Leave one of them{otherwise}.")
 
 
-def _unarchived(folder: str) -> list[str]:
+def _list_unarchived(folder: str) -> list[str]:
     """The files of a folder, as `files_in`. Raises `InputError` if it is an archive."""
     files = files_in(folder)
     manifest = next((name for file in files if ARCHIVED.fullmatch(name := file.rsplit("/", 1)[-1])), None)
@@ -267,7 +267,10 @@ def _unarchived(folder: str) -> list[str]:
 
 
 def files_in(url: str) -> list[str]:
-    """The files of a folder, sorted; hidden ones, README and *.md are left out."""
+    """The files of a folder, sorted; hidden ones, README and *.md are left out.
+
+    Raises `InputError` if it is not a folder or cannot be listed, and for a link without target, a pipe or a device.
+    """
     try:
         files = _local_files(url) if is_local(url) else _remote_files(url)
     except NotADirectoryError:
@@ -279,12 +282,22 @@ def files_in(url: str) -> list[str]:
         raise InputError(Problem(url, None, expected, "a file", f"Name its folder, {_OPTIONS}.")) from None
     except Exception as error:
         raise storage_fault(url, error) from None
-    return sorted(file for file in files if not _APART.match(file.rsplit("/", 1)[-1]))
+    return sorted(files)
+
+
+def _is_apart(path: str) -> bool:
+    return _APART.match(path.rsplit("/", 1)[-1]) is not None
 
 
 def _local_files(path: str) -> list[str]:
     with os.scandir(path) as entries:
-        return [entry.path for entry in entries if entry.is_file()]
+        files = [entry for entry in entries if not entry.is_dir() and not _is_apart(entry.name)]
+    for entry in files:
+        if not entry.is_file():
+            found = "a pipe, a socket or a device" if os.path.exists(entry) else "a link whose target is missing"
+            remedy = "Remove it from the folder, or name the files instead of the folder."
+            raise InputError(Problem(entry.path, None, "a file", found, remedy))
+    return [entry.path for entry in files]
 
 
 def _remote_files(url: str) -> list[str]:
@@ -292,7 +305,8 @@ def _remote_files(url: str) -> list[str]:
     if filesystem.isfile(path):
         raise NotADirectoryError(url)
     _, chain, outer = url.partition("::")
-    files = (entry["name"] for entry in filesystem.ls(path, detail=True) if entry["type"] == "file")
+    entries = filesystem.ls(path, detail=True)
+    files = (entry["name"] for entry in entries if entry["type"] == "file" and not _is_apart(entry["name"]))
     return [filesystem.unstrip_protocol(file) + chain + outer for file in files]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from numbers import Real
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
@@ -118,13 +119,14 @@ def as_arrow(table: Table, name: str) -> pa.Table:
     rows = [_row(row) for row in given]
     # pa.Table.from_pylist uses only the keys of the first row.
     names = dict.fromkeys(column for row in rows for column in row)
+    columns = {n: [row.get(n) for row in rows] for n in names} if isinstance(table, list) else table
     try:
-        arrow = pa.table({n: [row.get(n) for row in rows] for n in names} if isinstance(table, list) else table)
+        arrow = pa.table(columns)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         if (short := shortage(error, name)) is not None:
             raise short from error
         _check_once(map(str, getattr(table, "columns", ())), name)
-        found = _mixed(rows) or shown(" ".join(str(error).split()))
+        found = _mixed(columns) or shown(" ".join(str(error).split()))
         expected = "a table with columns of one type each, equally long"
         raise InputError(Problem(name, None, expected, found, "Convert it.")) from None
     _check_once(arrow.column_names, name)
@@ -138,17 +140,29 @@ def _check_once(columns: Iterable[str], name: str) -> None:
         raise InputError(Problem(name, None, "each column once", f"{shown(twice[0])} twice", "Leave one out."))
 
 
-def _mixed(rows: Sequence[Mapping[str, object]]) -> str:
-    """Describe the first value whose type differs from the values before it in its column; "" if there is none."""
-    first: dict[str, type] = {}
-    for number, row in enumerate(rows, 1):
-        for column, value in row.items():
-            before = first.setdefault(column, type(value)) if value is not None else type(value)
-            numbers = issubclass(before, Real) and isinstance(value, Real)
-            if value is not None and not isinstance(value, before) and not numbers:
+def _mixed(columns: Any) -> str:
+    """Describe the first value of a column whose type differs from the values before it; "" if there is none.
+
+    `columns` is a DataFrame or a dictionary. NaN counts as missing, as in pandas, and so do the columns of NumPy and
+    Arrow, which have one type.
+    """
+    for column in columns:
+        values = columns[column]
+        if str(getattr(values, "dtype", "object")) != "object":
+            continue
+        before: type | None = None
+        for number, value in enumerate(values, 1):
+            if _is_missing(value):
+                continue
+            before = before or type(value)
+            if not isinstance(value, before) and not (issubclass(before, Real) and isinstance(value, Real)):
                 kinds = f"{type(value).__name__} in row {number} after {before.__name__}"
-                return f"{kinds} in column {shown(column)}"
+                return f"{kinds} in column {shown(str(column))}"
     return ""
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _no_table(name: str, found: str) -> InputError:

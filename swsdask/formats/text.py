@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.formats.files import open_bytes, reached, without_content
+from swsdask.formats.files import open_bytes, with_line, without_content
 from swsdask.formats.values import FormatError, shown
 from swsdask.model.errors import InputError, Problem
 
@@ -88,7 +88,7 @@ def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
     """
     first = next(blocks, b"")
     mark, encoding = _marked(first) or (b"", _declared(first) if xml else "utf-8")
-    texts = decoded_blocks(chain((first[len(mark) :],), blocks), encoding)
+    texts = decode_blocks(chain((first[len(mark) :],), blocks), encoding)
     if xml:
         head = next(texts, b"")
         declaration = _DECLARATION.match(head)
@@ -147,7 +147,7 @@ def _python_name(name: str) -> str:
         return ""
 
 
-def decoded_blocks(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def decode_blocks(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     """Convert blocks to UTF-8. Raises `FormatError` after the last good byte."""
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     for block in chain(blocks, (b"",)):
@@ -257,7 +257,7 @@ def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
     """
     with open_bytes(url) as source:
         blocks = read_blocks(source)
-        yield from whole_lines(url, with_newlines(blocks if encoding == "utf-8" else decoded_blocks(blocks, encoding)))
+        yield from whole_lines(url, with_newlines(blocks if encoding == "utf-8" else decode_blocks(blocks, encoding)))
 
 
 def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Lines]:
@@ -273,20 +273,20 @@ def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Li
                 raise InputError(Problem(url, line, f"a line of at most {MAX_LINE} bytes", "a longer one", remedy))
             held = block[end:] if end else lines
             if end:
-                yield from _checked(url, line, lines)
+                yield from _check_lines(url, line, lines)
                 # bytes.count is several times slower.
                 line += int(np.count_nonzero(np.frombuffer(lines, np.uint8) == ord("\n")))
     except InputError as error:
-        raise reached(error, line) from None
+        raise with_line(error, line) from None
     except FormatError as error:
         raise InputError(Problem(url, line + held.count(b"\n"), error.expected, error.found, error.remedy)) from None
     if held:
-        yield from _checked(url, line, held + b"\n")
+        yield from _check_lines(url, line, held + b"\n")
     elif line == 1:
         raise without_content(url)
 
 
-def _checked(url: str, first: int, data: bytes) -> Iterator[Lines]:
+def _check_lines(url: str, first: int, data: bytes) -> Iterator[Lines]:
     """The lines of `data` up to the first byte that is not UTF-8, where `InputError` is raised."""
     try:
         if not data.isascii():

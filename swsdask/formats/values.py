@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdask.model.errors import FEW, listed
-from swsdask.model.schemas import RunHeader
+from swsdask.model.schemas import JOINED, RunHeader
 from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
 from swsdask.places.reading import before_query
 
@@ -209,13 +209,13 @@ def read_document(filename: str) -> str:
 def joined_names(names: Iterable[str]) -> dict[str, str]:
     """Say which audio file names are one document, because only their folders or extensions differ: metadata.
 
-    The key is `joined`; the dictionary is empty if there are none.
+    The key is `JOINED`; the dictionary is empty if there are none.
     """
     names_of: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         names_of.setdefault(document_id(name), []).append(name)
     several = [" and ".join(own[:2]) for own in names_of.values() if len(own) > 1]
-    return {"joined": listed(several, FEW)} if several else {}
+    return {JOINED: listed(several, FEW)} if several else {}
 
 
 def read_interval(start: str, duration: str) -> TickInterval:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.parsers import expat
 
-from swsdask.formats.files import open_bytes, reached
+from swsdask.formats.files import open_bytes, with_line
 from swsdask.formats.text import read_blocks, utf8_blocks, with_newlines
 from swsdask.formats.values import FormatError
 from swsdask.model.errors import InputError, Problem
@@ -56,7 +56,7 @@ def read_elements(url: str) -> Iterator[Start | End]:
                     yield from parser.feed(block[begin : begin + _STEP])
             yield from parser.close()
         except InputError as error:
-            raise reached(error, parser.line) from None
+            raise with_line(error, parser.line) from None
         except FormatError as error:
             raise InputError(Problem(url, parser.line, error.expected, error.found, error.remedy)) from None
 

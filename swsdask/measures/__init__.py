@@ -1,24 +1,37 @@
 """Measures: arithmetic over merged statistics. Each family is a file whose docstring is its specification.
 
-A measure is a class of a module here and a row of `model.measures.TABLE`. Modules are searched for measures; there is
-no list of them.
+A measure is a class of a module here, listed in `MEASURES`, and a row of `model.measures.TABLE`.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from importlib import import_module
-from pkgutil import iter_modules
 
-from swsdask.measures import average_precision, retrieval
+from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
+from swsdask.measures.calibration import AffineCalibration, PavCalibration
+from swsdask.measures.cross_entropy import CrossEntropy
+from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
+from swsdask.measures.mediaeval_tool import MediaEvalTool
 from swsdask.measures.names import with_points
 from swsdask.measures.notes import interpretation, system_notes
-from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval
-from swsdask.measures.threshold_curves import curves
+from swsdask.measures.processing_load import ProcessingLoad
+from swsdask.measures.rates import DetectionCost, ErrorRates, OccurrenceWeightedValue, Totals
+from swsdask.measures.retrieval import GradedRetrieval, JudgedRetrieval, RankedRetrieval
+from swsdask.measures.threshold_curves import DetectionErrorTradeoff, PrecisionRecall, curves
+from swsdask.measures.twv import (
+    ActualTwv,
+    ApplicationParameters,
+    MaximumTwv,
+    OptimumTwv,
+    QueryOffset,
+    SupremumTwv,
+    ThresholdTwv,
+    TwvLosses,
+)
 from swsdask.model.errors import SettingsError
-from swsdask.model.measures import TABLE, parse_name
+from swsdask.model.measures import parse_name
 from swsdask.model.trials import Reference
 
 __all__ = [
@@ -33,31 +46,44 @@ __all__ = [
 ]
 
 
-def _families() -> tuple[Measure, ...]:
-    """Every class of a module here that is a measure; families are ordered by the last of their rows in the table."""
-    rows = {row.name: number for number, row in enumerate(TABLE)}
-    modules = [import_module(each.name) for each in iter_modules(__path__, f"{__name__}.") if not each.ispkg]
-    found: list[Measure] = [
-        each()
-        for module in modules
-        for each in vars(module).values()
-        if isinstance(each, type) and each.__module__ == module.__name__ and {"names", "values"} <= vars(each).keys()
-        if each is not Measure
-    ]
-    return tuple(sorted(found, key=lambda family: max(rows.get(name, len(rows)) for name in family.names)))
-
-
-MEASURES = _families()
-"""Every family of measures, in canonical order."""
-
-RANKED = tuple(
-    family for family in MEASURES if type(family).__module__ in (average_precision.__name__, retrieval.__name__)
+RANKED: tuple[Measure, ...] = (
+    AveragePrecision(),
+    MeanAveragePrecision(),
+    RankedPrecision(),
+    RankedRetrieval(),
+    GradedRetrieval(),
+    JudgedRetrieval(),
+    GeneralisedAveragePrecision(),
 )
 """The families of the rankings of queries, which depend on no operating point and no decision."""
 
+MEASURES: tuple[Measure, ...] = (
+    Totals(),
+    ErrorRates(),
+    ActualTwv(),
+    MaximumTwv(),
+    OptimumTwv(),
+    QueryOffset(),
+    SupremumTwv(),
+    TwvLosses(),
+    DetectionCost(),
+    ApplicationParameters(),
+    ThresholdTwv(),
+    DetectionErrorTradeoff(),
+    OccurrenceWeightedValue(),
+    CrossEntropy(),
+    AffineCalibration(),
+    PavCalibration(),
+    MediaEvalTool(),
+    PrecisionRecall(),
+    *RANKED,
+    ProcessingLoad(),
+)
+"""Every family of measures, in canonical order: that of the last of their rows in the table."""
+
 
 def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES) -> list[Measure]:
-    """The families that yield the named measures, in canonical order; `otherwise` for None.
+    """Return the families that yield the named measures, in canonical order; `otherwise` for None.
 
     A name may have a point (`twv@0.5`; see `measures.names`). Raises `SettingsError` for an unknown name, with the
     nearest one.

@@ -1,4 +1,4 @@
-"""Average precision, its mean over queries, precision at ranks and recalls, and generalised average precision.
+"""Average precision, its mean over queries, and precision at ranks and recalls.
 
 Average precision of rankings by score
 --------------------------------------
@@ -81,23 +81,6 @@ whole number nearest to the product r R in double arithmetic, the higher of two:
 Equal scores are ordered as for average precision (`ties`, `score_dtype`). Where that rule gives no order ("group",
 "expected"), a group that rank K divides counts in proportion, which is the expectation over all orders; and recall is
 that of whole groups. Queries are averaged as for MAP (`no_relevant`, `missing`).
-
-Generalised average precision of places to start listening
-----------------------------------------------------------
-Source: Liu and Oard, One-Sided Measures for Evaluating Ranked Retrieval Effectiveness with Spontaneous Conversational
-Speech, SIGIR 2006, Section 2. A system returns points at which replay should start, best first; R_k is the reward of
-the point at rank k (see `statistics.onsets`), and p_k = (R_1 + ... + R_k) / k. With N onsets,
-
-    GAP = (1 / N) sum over k with R_k > 0 of p_k
-
-- `gap`: GAP of every query with onsets. A point without a reward lowers the precision of those after it.
-- `mgap`: the average over these queries; a query without detections has GAP = 0, queries without onsets are left out.
-
-The source does not say which onset is used if two unused ones are equally near: here it is the one with the higher
-reward, then the earlier one. It does not say how equal scores rank either: see `statistics.onsets`. Its times are whole
-steps of 15 s, which is `gap.granularity_s = 15`; without it distances are exact. The reward of a point depends on its
-place, not on its mapping, so conditions of occurrences have no GAP. Runs and judgments of documents without times have
-none either.
 """
 
 from __future__ import annotations
@@ -108,13 +91,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
-from math import fsum
 from typing import ClassVar
 
 import numpy as np
 
 from swsdask.kernels.sums import highest_behind, rounded_sums, running_sums
-from swsdask.measures.measure import Population, Scored, Values, kept, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.measures.rankings import (
     JUDGED,
     NEEDS,
@@ -126,11 +108,10 @@ from swsdask.measures.rankings import (
     query_rankings,
     steps,
 )
+from swsdask.model.columns import list_sums, ratio
 from swsdask.model.measures import at_level, named_at
 from swsdask.model.ranked_measures import WITHOUT_ORDER, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
-from swsdask.statistics.columns import row_changes
-from swsdask.statistics.onsets import Onsets, PointsBefore, onset_counts
 from swsdask.statistics.statistic import Statistic
 
 LEAST = 0.00001
@@ -165,7 +146,7 @@ class RankedQueries:
         return int(self.averaged.sum())
 
     def means(self, columns: Mapping[str, F64]) -> dict[str, float]:
-        """The average of each column [n_queries]; NaN over no query."""
+        """Return the average of each column [n_queries]; NaN over no query."""
         if self.as_nan.any() or not self.n_averaged:
             return dict.fromkeys(columns, math.nan)
         counted = np.concatenate([self._with_zeros(column)[self.averaged] for column in columns.values()])
@@ -174,11 +155,14 @@ class RankedQueries:
         return dict(zip(columns, (sums / self.n_averaged).tolist(), strict=True))
 
     def geometric_mean(self, column: F64) -> float:
-        """The geometric mean of a column [n_queries]; values below `LEAST` count as `LEAST`; NaN over no query."""
+        """Return the geometric mean of a column [n_queries].
+
+        Values below `LEAST` count as `LEAST`; NaN over no query.
+        """
         counted = self._with_zeros(column)[self.averaged].tolist()
         if self.as_nan.any() or not counted:
             return math.nan
-        return math.exp(fsum(math.log(max(LEAST, each)) for each in counted) / len(counted))
+        return math.exp(math.fsum(math.log(max(LEAST, each)) for each in counted) / len(counted))
 
     def by_query(self, columns: Mapping[str, F64]) -> Values:
         """Numbers by query, of the condition's queries and those averaged, by measure, from columns [n_queries]."""
@@ -191,7 +175,7 @@ class RankedQueries:
         return Values(self.population.condition.name, listed, numbers)
 
     def _with_zeros(self, column: F64) -> F64:
-        """A column with 0 where a query counts as zero and has no number."""
+        """Return a column with 0 where a query counts as zero and has no number."""
         return np.where(self.as_zero & np.isnan(column), 0.0, column) if self._some_as_zero else column
 
     @cached_property
@@ -199,9 +183,9 @@ class RankedQueries:
         return bool(self.as_zero.any())
 
 
-@kept
+@cached
 def ranked_queries(scored: Scored, population: Population, level: int) -> RankedQueries:
-    """The queries that averages of the rankings of one condition count, if relevant grades begin at `level`."""
+    """Return the queries that averages of the rankings of one condition count, if relevant grades begin at `level`."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
     all_queries = population.all_queries
     relevant, retrieved = rankings.relevant > 0, rankings.retrieved > 0
@@ -223,13 +207,13 @@ def ranked_queries(scored: Scored, population: Population, level: int) -> Ranked
 
 
 class AveragePrecision:
-    """ap."""
+    """Average precision of all trials as one ranking, and query by query."""
 
     names: ClassVar[tuple[str, ...]] = ("ap",)
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *POOLED_NEEDS, *JUDGED)))
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         for population in scored.populations:
             pooled = average_precision(pooled_ranking(scored, population), scored.settings.average_precision)
             yield population.overall({"ap": float(pooled[0])})
@@ -239,7 +223,7 @@ class AveragePrecision:
 
 
 class MeanAveragePrecision:
-    """map, and the number of queries; it needs no ranking of all trials."""
+    """Mean average precision over queries, and their number; it needs no ranking of all trials."""
 
     names: ClassVar[tuple[str, ...]] = ("map", "map_n_averaged", "map_n_no_relevant", "map_n_missing")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
@@ -257,14 +241,14 @@ class MeanAveragePrecision:
             yield population.overall(named_at(level, numbers))
 
 
-@kept
+@cached
 def ap_of_queries(scored: Scored, population: Population, level: int) -> F64:
-    """AP of every query; NaN where nothing is relevant."""
+    """Return AP of every query; NaN where nothing is relevant."""
     return average_precision(query_rankings(scored, population, level), scored.settings.average_precision)
 
 
 def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> F64:
-    """AP of each ranking; NaN where nothing is relevant."""
+    """Return AP of each ranking; NaN where nothing is relevant."""
     if options.ties == "expected":
         areas = np.array([expected_area(rankings, number, options) for number in range(len(rankings))], np.float64)
     else:
@@ -273,34 +257,34 @@ def average_precision(rankings: Rankings, options: AveragePrecisionSettings) -> 
 
 
 def expected_area(rankings: Rankings, number: int, options: AveragePrecisionSettings) -> float:
-    """R times the expected AP of one ranking over all orders of equal scores."""
+    """Return R times the expected AP of one ranking over all orders of equal scores."""
     highest, areas = 0.0, []
     for block in expected_steps(rankings, number):
         area, highest = _areas(block, options, highest)
         areas.append(float(area[0]))
-    return fsum(areas)
+    return math.fsum(areas)
 
 
-def _areas(of: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
-    """The sums of hits times precision of every ranking, and the highest precision of the first.
+def _areas(ranked: Steps, options: AveragePrecisionSettings, behind: float) -> tuple[F64, float]:
+    """Return the sums of hits times precision of every ranking, and the highest precision of the first.
 
     Terms are added as `addition` says; if scores are compared as text, one by one (the QUIRK above). `behind` is the
     highest precision after the steps.
     """
-    precision, before = of.precision, of.before
+    precision, before = ranked.precision, ranked.before
     if options.interpolation == "max" and len(precision):
-        precision = np.maximum(highest_behind(precision, of.offsets), behind)
+        precision = np.maximum(highest_behind(precision, ranked.offsets), behind)
         before = np.maximum(before, precision)
         behind = float(precision[0])
     height = precision
     if options.integration == "trapezoid":
         height = np.where(np.isnan(before), precision, (before + precision) / 2)
     addition: Addition = "running" if options.score_order == "text" else options.addition
-    return sums_of(of.hits * height, of.offsets, addition), behind
+    return sums_of(ranked.hits * height, ranked.offsets, addition), behind
 
 
 def sums_of(terms: F64, offsets: I64, addition: Addition) -> F64:
-    """The sum of each list of terms: rounded once, or running."""
+    """Return the sum of each list of terms: rounded once, or running."""
     if addition == "exact":
         return rounded_sums(terms, offsets)
     ends = np.append(0.0, running_sums(terms, offsets))[offsets[1:]]
@@ -308,13 +292,13 @@ def sums_of(terms: F64, offsets: I64, addition: Addition) -> F64:
 
 
 class RankedPrecision:
-    """r_precision, precision_at_rank@K, precision_at_recall@R."""
+    """Precision at ranks, at the number of targets and at recalls."""
 
     names: ClassVar[tuple[str, ...]] = ("r_precision", "precision_at_rank@", "precision_at_recall@")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Averages, and per query."""
+        """Yield averages, and numbers per query."""
         options = scored.settings.average_precision
         for population, level in product(scored.populations, options.all_levels):
             rankings, queries = query_rankings(scored, population, level), ranked_queries(scored, population, level)
@@ -333,12 +317,12 @@ class RankedPrecision:
 
 
 def _precision_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
-    """The hits among the first `rank` [n_rankings] trials of each ranking, divided by `rank`."""
+    """Return the hits among the first `rank` [n_rankings] trials of each ranking, divided by `rank`."""
     return ratio(hits_at_rank(rankings, rank, ties), np.where(rankings.relevant > 0, rank, 0))
 
 
 def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
-    """The hits among the first `rank` [n_rankings] trials of each ranking."""
+    """Return the hits among the first `rank` [n_rankings] trials of each ranking."""
     if ties not in WITHOUT_ORDER:
         ranks = rankings.false_alarms_in_front(ties) + rankings.hit_ranks
         within = ranks <= np.repeat(rank, np.diff(rankings.hit_offsets))
@@ -354,25 +338,25 @@ def hits_at_rank(rankings: Rankings, rank: I64, ties: str) -> F64:
     return sums
 
 
-@kept
+@cached
 def precisions_at_recalls(scored: Scored, population: Population, level: int, recalls: tuple[float, ...]) -> F64:
-    """The highest precision at a recall or a higher one: float64 [len(recalls), n_rankings]."""
+    """Return the highest precision at a recall or a higher one: float64 [len(recalls), n_rankings]."""
     options, rankings = scored.settings.average_precision, query_rankings(scored, population, level)
-    of = steps(rankings, "group" if options.ties in WITHOUT_ORDER else options.ties)
-    highest = np.append(highest_behind(of.precision, of.offsets), 0.0)
+    ranked = steps(rankings, "group" if options.ties in WITHOUT_ORDER else options.ties)
+    highest = np.append(highest_behind(ranked.precision, ranked.offsets), 0.0)
     number = np.arange(len(rankings))
-    most = int(max(of.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
-    place = np.repeat(number, np.diff(of.offsets)) * most + of.recalled.astype(np.int64)
+    most = int(max(ranked.recalled.max(initial=0.0), rankings.relevant.max(initial=0))) + 2
+    place = np.repeat(number, np.diff(ranked.offsets)) * most + ranked.recalled.astype(np.int64)
     levels, of_level = np.unique(rankings.relevant, return_inverse=True)
     hits = _hits_at_recalls(recalls, tuple(levels.tolist()), options.recall_rounding)[:, of_level]
     first = np.searchsorted(place, number * most + hits)
-    reached = np.where(first < of.offsets[1:], highest[first], 0.0)
+    reached = np.where(first < ranked.offsets[1:], highest[first], 0.0)
     return np.where(rankings.relevant > 0, reached, np.nan)
 
 
 @lru_cache(maxsize=16)
 def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], rounding: str) -> I64:
-    """The hits needed for each recall, for each number of relevant trials: int64 [len(recalls), n_levels]."""
+    """Return the hits needed for each recall, for each number of relevant trials: int64 [len(recalls), n_levels]."""
     found = np.empty((len(recalls), len(levels)), np.int64)
     for row, recall in enumerate(recalls):
         if rounding == "exact":
@@ -383,46 +367,3 @@ def _hits_at_recalls(recalls: tuple[float, ...], levels: tuple[int, ...], roundi
         else:
             found[row] = [int(recall * relevant + 0.9) for relevant in levels]
     return found
-
-
-@dataclass(frozen=True)
-class GeneralisedAveragePrecision:
-    """gap, mgap; neither for a run that is not `timed`."""
-
-    timed: bool = True
-
-    names: ClassVar[tuple[str, ...]] = ("gap", "mgap")
-    needs: ClassVar[tuple[type[Statistic], ...]] = (Onsets, PointsBefore)
-
-    def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall mgap, per query gap."""
-        if not self.timed:
-            return
-        reference, used, before = scored.reference, scored[Onsets], scored.get(PointsBefore)
-        counts = np.zeros((0, reference.n_groups), np.int64) if before is None else before.counts
-        offsets = used.offsets(reference.n_queries)
-        points = np.repeat(np.arange(len(used)), used.times)
-        again = _again(used, points)
-        for population in scored.populations:
-            if population.condition.of_occurrences:
-                continue
-            groups = population.condition.groups
-            ranks_before = np.append(0, np.cumsum(counts[:, groups].sum(axis=1)))
-            in_front = ranks_before[1:] - ranks_before[offsets[used.query]]
-            rank = in_front[points] + again + 1
-            inside = np.flatnonzero(groups[used.group[points]])
-            earned, rank = used.earned[points[inside]], rank[inside]
-            bounds = np.searchsorted(points[inside], offsets)
-            n_onsets = onset_counts(reference)[:, groups].sum(axis=1)
-            sums = rounded_sums(running_sums(earned, bounds) / rank, bounds)
-            gap = ratio(sums, np.where(population.queries, n_onsets, 0))
-            averaged = gap[~np.isnan(gap)]
-            yield population.overall({"mgap": fsum(averaged.tolist()) / (len(averaged) or np.nan)})
-            yield population.by_query({"gap": gap})
-
-
-def _again(used: Onsets, points: I64) -> I64:
-    """Count the points before each one that are equal in query, score, place and start."""
-    new = row_changes(*(column[points] for column in (used.query, used.score, used.place, used.start)))
-    place = np.arange(len(points))
-    return place - np.maximum.accumulate(np.where(new, place, 0))

@@ -1,4 +1,4 @@
-"""Calibration: affine and isotonic maps of scores, and offsets of queries.
+"""Calibration: affine and isotonic maps of scores.
 
 Isotonic regression: the rising map of scores with the least cross entropy, by pooling adjacent violators (PAV)
 ---------------------------------------------------------------------------------------------------------------
@@ -58,16 +58,6 @@ pooled it has 1. The lower bound that the tool prints is of scores that PAV of t
 `mediaeval_pav_cnxe` (`measures.mediaeval_tool`).
 
 All are not defined (NaN) where C_nxe is not.
-
-TWV with an offset of the scores of each query
-----------------------------------------------
-One threshold cannot reach this value: `twv_query_offset` is the TWV with each query's best threshold, hence OTWV
-(`measures.twv`), which MediaEval's tool calls the upper bound of TWV. No calibration gives more, even with a map for
-each query.
-
-QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.mediaeval_tool`) anywhere,
-also between equal scores, and the list includes imputed trials. So its bound can be higher than any threshold gives.
-The tool prints a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.mediaeval_tool`).
 """
 
 from __future__ import annotations
@@ -76,7 +66,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -85,10 +74,9 @@ from swsdask.kernels.entropy import pool_adjacent_violators, sigmoid
 from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation, Shares, fit, prior_entropy
-from swsdask.measures.measure import Population, Scored, Values, kept
-from swsdask.measures.mediaeval_tool import LIST_NEEDS, TrialList, trial_list
-from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep, twv
-from swsdask.measures.twv import best_rows
+from swsdask.measures.measure import Population, Scored, Values, cached
+from swsdask.measures.mediaeval_tool import LIST_NEEDS, trial_list
+from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import layers_of, strata_of
 from swsdask.statistics.ladder import Hits
@@ -105,7 +93,7 @@ class Blocks:
     nontarget: I64
 
     def llr(self, n_target: int, n_nontarget: int) -> F64:
-        """The log-likelihood ratio of each block, given the trials of both classes: float64, -inf .. inf."""
+        """Return the log-likelihood ratio of each block, given the trials of both classes: float64, -inf .. inf."""
         with np.errstate(divide="ignore"):
             return np.log(self.target / n_target) - np.log(self.nontarget / n_nontarget)
 
@@ -124,7 +112,7 @@ class Blocks:
 
 
 def isotonic_blocks(target: I64, nontarget: I64, offsets: I64 | None = None) -> Blocks:
-    """The blocks of int64 [n] counts by ascending score; with `offsets`, of each list of rows separately.
+    """Return the blocks of int64 [n] counts by ascending score; with `offsets`, of each list of rows separately.
 
     The rows of list i are offsets[i] .. offsets[i + 1], int64 ascending, from 0 to n. Rows without trials are allowed.
     Raises `ValueError` if there are too many trials to count exactly: more than 2^63 pairs of a target and a
@@ -153,14 +141,14 @@ class ScoreRows:
 
 
 def pooled_rows(sweep: Sweep, trials: Censored) -> ScoreRows:
-    """All trials of a condition as one list."""
+    """Return all trials of a condition as one list."""
     new_hits = sweep.hits - np.append(sweep.hits[1:], 0)
     ends = np.array([0, len(sweep.thresholds)])
     return _rows(ends, sweep.thresholds, new_hits, sweep.false_alarms, trials.pooled)
 
 
 def query_rows(sweep: QuerySweep, trials: Censored) -> ScoreRows:
-    """The trials of each query of a condition as a list; those of other queries are empty."""
+    """Return the trials of each query of a condition as a list; those of other queries are empty."""
     inside = np.repeat(trials.target + trials.nontarget > 0, np.diff(sweep.offsets))
     new_hits, false_alarms = np.where(inside, sweep.new_hits, 0), np.where(inside, sweep.false_alarms, 0)
     return _rows(sweep.offsets, sweep.thresholds, new_hits, false_alarms, trials)
@@ -195,7 +183,7 @@ _FARTHEST = 1e300
 
 
 class AffineCalibration:
-    """cnxe_min, cnxe_gamma, cnxe_delta, calibration_loss."""
+    """C_nxe after the best affine map of scores, the map, and the loss without it."""
 
     names: ClassVar[tuple[str, ...]] = ("cnxe_min", "cnxe_gamma", "cnxe_delta", "calibration_loss")
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
@@ -237,12 +225,12 @@ class Affine:
 
 
 def whole_gamma(scored: Scored) -> float:
-    """The gamma of the whole evaluation, NaN where C_nxe is not defined."""
+    """Return the gamma of the whole evaluation, NaN where C_nxe is not defined."""
     whole = scored.whole
     return affine(scored, whole).best.gamma if censored(scored, whole).defined else np.nan
 
 
-@kept
+@cached
 def affine(scored: Scored, population: Population) -> Affine:
     """Fit the affine map of a condition that has trials of both classes."""
     hits = scored[Hits]
@@ -330,7 +318,7 @@ def _separation(scored: Scored, population: Population, target: Shares) -> Separ
 
 
 class PavCalibration:
-    """cnxe_min_pav, calibration_loss_pav, cnxe_query_pav."""
+    """C_nxe after the best rising map of scores, of all queries or of each, and the loss without it."""
 
     names: ClassVar[tuple[str, ...]] = ("cnxe_min_pav", "calibration_loss_pav", "cnxe_query_pav")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(
@@ -359,43 +347,9 @@ class PavCalibration:
             yield population.overall({name: cost / prior for name, cost in zip(self.names, costs, strict=True)})
 
 
-@kept
+@cached
 def pooled_blocks(scored: Scored, population: Population) -> tuple[F64, Blocks]:
     """The blocks of a condition by ascending score, and the lowest score of each: float64, -inf below all rungs."""
     rows = pooled_rows(threshold_sweep(scored, population), censored(scored, population))
     blocks = isotonic_blocks(rows.target, rows.nontarget)
     return rows.lowest[blocks.first], blocks
-
-
-class QueryOffset:
-    """twv_query_offset."""
-
-    names: ClassVar[tuple[str, ...]] = ("twv_query_offset",)
-    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.QUERY_NEEDS, *LIST_NEEDS)))
-
-    def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall."""
-        beta = scored.weights.beta
-        for population in scored.populations:
-            if scored.settings.compat == "mediaeval":
-                trials = trial_list(scored, population)
-                misses, false_alarms = np.zeros((2, scored.reference.n_queries), np.int64)
-                misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, beta)
-            else:
-                own, best = query_sweep(scored, population), best_rows(scored, population, "none")
-                misses, false_alarms = population.targets - own.hits[best], own.false_alarms[best]
-            yield population.overall({"twv_query_offset": twv(*population.rates_of(misses, false_alarms), beta)})
-
-
-def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
-    """Misses and false alarms of every query of a list, int64, at the best cut of its trials."""
-    found = np.zeros((2, trials.n_queries), np.int64)
-    targets = trials.target[trials.by_query]
-    for query, (begin, end) in enumerate(pairwise(trials.offsets.tolist())):
-        target = targets[begin:end]
-        missed, rejected = (np.append(0, np.cumsum(side)) for side in (target, ~target))
-        alarms = rejected[-1] - rejected
-        loss = missed / max(missed[-1], 1) + beta * (alarms / max(alarms[0], 1))
-        best = int(np.argmin(loss))
-        found[:, query] = missed[best], alarms[best]
-    return found[0], found[1]

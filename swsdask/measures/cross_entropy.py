@@ -43,7 +43,7 @@ from typing import ClassVar
 import numpy as np
 
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
-from swsdask.measures.measure import Population, Scored, Values, kept
+from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
 from swsdask.statistics.counts import Counts, strata_of
@@ -89,7 +89,7 @@ class Censored:
 
     @cached_property
     def pooled(self) -> Censored:
-        """Return the same trials as if they were of one query."""
+        """The same trials as if they were of one query."""
         return Censored(self.score, *(column.sum(keepdims=True) for column in self.columns))
 
     @property
@@ -99,16 +99,16 @@ class Censored:
 
 
 def impute_score(scored: Scored) -> float:
-    """The score of trials that a system did not give."""
+    """Return the score of trials that a system did not give."""
     if isinstance(scored.settings.impute, float):
         return scored.settings.impute + 0.0
     lowest = float(scored[Counts].lowest.min(initial=np.inf))
     return lowest if np.isfinite(lowest) else 0.0
 
 
-@kept
+@cached
 def censored(scored: Scored, population: Population) -> Censored:
-    """The given and the imputed trials of one condition."""
+    """Return the given and the imputed trials of one condition."""
     counts = confusion_counts(scored, population)
     inside = population.queries
     return Censored(
@@ -125,7 +125,7 @@ NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, Entropy)
 
 
 class CrossEntropy:
-    """cxe, cxe_prior, cnxe, and the numbers of given and imputed trials."""
+    """Cross entropy, that of the prior, their quotient, and the numbers of given and imputed trials."""
 
     names: ClassVar[tuple[str, ...]] = (
         "cxe",
@@ -140,7 +140,7 @@ class CrossEntropy:
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall, and per query except cxe_prior and impute_score."""
+        """Yield numbers overall, and per query except cxe_prior and impute_score."""
         prior = prior_entropy(scored.reference.prior_log_odds)
         for population in scored.populations:
             trials = censored(scored, population)
@@ -162,15 +162,15 @@ class CrossEntropy:
             yield population.by_query({**columns, **counts})
 
 
-@kept
+@cached
 def class_costs(scored: Scored) -> ClassCosts:
-    """The costs of the given trials of each class."""
+    """Return the costs of the given trials of each class."""
     return ClassCosts.of(scored[Entropy], scored[Hits], scored.reference.prior_log_odds)
 
 
-@kept
+@cached
 def given_cost(scored: Scored, population: Population) -> float:
-    """C_xe of a condition in nats, its scores taken as they are."""
+    """Return C_xe of a condition in nats, its scores taken as they are."""
     strata = strata_of(population.condition)
     target, nontarget = (np.array([side.total(strata)]) for side in class_costs(scored))
     trials = censored(scored, population).pooled
@@ -189,7 +189,10 @@ def mean_cost(trials: Censored, target: F64, nontarget: F64, prior_log_odds: flo
 
 
 def _class_cost(imputed: I64, imputed_cost: float, every: I64, given: F64) -> F64:
-    """The mean cost in nats of the trials of a class, of which the given ones cost `given`; NaN without trials."""
+    """Return the mean cost in nats of the trials of a class, of which the given ones cost `given`.
+
+    NaN without trials.
+    """
     means = np.full(len(given), np.nan, np.longdouble)
     costs = np.multiply(imputed, np.longdouble(imputed_cost), out=np.zeros_like(means), where=imputed > 0)
     np.divide(given + costs, every, out=means, where=every > 0)

@@ -80,7 +80,7 @@ class ScoreShares:
     nontarget: Shares
 
     def cost(self, prior_log_odds: float, gamma: float = 1.0, delta: float = 0.0) -> float:
-        """C of gamma s + delta, in nats."""
+        """Return C of gamma s + delta, in nats."""
         cost = 0.0
         for shares, sign in ((self.target, -1), (self.nontarget, 1)):
             each = logistic_cost(shares.score, shares.share, sign * gamma, sign * (delta + prior_log_odds))
@@ -157,7 +157,7 @@ def sigmoid(x: float) -> float:
 
 
 def prior_entropy(prior_log_odds: float) -> float:
-    """The cost in nats of scores without information, llr = 0 for every trial: Eq. 39, but not in bits."""
+    """Return the cost in nats of scores without information, llr = 0 for every trial: Eq. 39, but not in bits."""
     as_target = sigmoid(prior_log_odds) * softplus(-prior_log_odds)
     return as_target + sigmoid(-prior_log_odds) * softplus(prior_log_odds)
 
@@ -174,7 +174,10 @@ def fit(
     nonnegative: bool = False,
     start: Fit = NOTHING,
 ) -> Fit:
-    """The map with the least cost; with `nonnegative`, the least for gamma >= 0. The search begins at `start`."""
+    """Return the map with the least cost; with `nonnegative`, the least for gamma >= 0.
+
+    The search begins at `start`.
+    """
     rising, falling = separation.rising, separation.falling
     nothing = Fit(0.0, 0.0, prior_entropy(prior_log_odds))
     if rising is not None and falling is not None:
@@ -200,7 +203,7 @@ def fit(
 
 
 def _grouped(*classes: Shares) -> ScoreShares:
-    """The classes, with each `_GROUP` of consecutive scores replaced by their mean.
+    """Return the classes, with each `_GROUP` of consecutive scores replaced by their mean.
 
     The best map of these means is near that of all scores, and is found in a tenth of the time.
     """
@@ -271,7 +274,7 @@ def _minimum(
 
 
 def _shortened(decrement: float, above: float, rise: float) -> float:
-    """The share of a too long step at which the tangents at its two ends meet.
+    """Return the share of a too long step at which the tangents at its two ends meet.
 
     Along the step the cost is convex: its slope is -`decrement` at the start and `rise` at the end, which lies `above`
     the start. If the cost is nearly two straight lines, for example along a step that is a million times too long, they
@@ -293,7 +296,7 @@ def _newton_step(at: _Expansion) -> tuple[float, float]:
 
 
 def _centre_and_unit(scores: ScoreShares) -> tuple[float, float]:
-    """The middle of the overlap and its width, as a power of two. The width is never 0."""
+    """Return the middle of the overlap and its width, as a power of two. The width is never 0."""
     target, nontarget = scores.target, scores.nontarget
     rises = np.sum(target.score * target.share) >= np.sum(nontarget.score * nontarget.share)
     worse, better = (nontarget, target) if rises else (target, nontarget)

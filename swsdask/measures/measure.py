@@ -96,7 +96,7 @@ class Population:
 
     @cached_property
     def nontargets(self) -> I64:
-        """N_nt, 0 or less if a query has no non-targets."""
+        """N_nt; zero or negative if a query has no non-target trials."""
         return self.condition.n_trials - self.targets
 
     @cached_property
@@ -135,11 +135,11 @@ class Population:
         return int((self.queries & (self.nontargets > 0)).sum())
 
     def total(self, counts: I64) -> int:
-        """The sum of counts per query, int64 [n_queries], over the queries that averages count."""
+        """Return the sum of counts per query, int64 [n_queries], over the queries that averages count."""
         return int(counts[self.queries].sum())
 
     def rates_of(self, misses: I64, false_alarms: I64) -> tuple[float, float]:
-        """P_miss and P_fa averaged, from counts per query, int64 [n_queries]."""
+        """Return P_miss and P_fa averaged, from counts per query, int64 [n_queries]."""
         p_miss = p_fa = 0.0
         for level, missed, alarms in zip(
             self.levels, self._by_level(misses), self._by_level(false_alarms), strict=True
@@ -151,11 +151,11 @@ class Population:
         return p_miss / (self.n_with_targets or np.nan), p_fa / (self.n_with_nontargets or np.nan)
 
     def overall(self, numbers: Mapping[str, float]) -> Values:
-        """Numbers over all queries, by measure."""
+        """Return numbers over all queries, by measure."""
         return Values(self.condition.name, None, {name: np.array([value], float) for name, value in numbers.items()})
 
     def by_query(self, columns: Mapping[str, NDArray[np.generic]]) -> Values:
-        """Numbers of every query, by measure, from columns [n_queries]."""
+        """Return numbers of every query, by measure, from columns [n_queries]."""
         listed = self._listed
         numbers = {name: column[listed].astype(np.float64) for name, column in columns.items()}
         return Values(self.condition.name, listed, numbers)
@@ -169,7 +169,7 @@ class Population:
         return np.searchsorted(self.levels, self.targets[self.queries])
 
     def _by_level(self, counts: I64) -> list[int]:
-        """The sum of counts per query over the queries of each level."""
+        """Return the sum of counts per query over the queries of each level."""
         sums = np.zeros(len(self.levels), np.int64)
         np.add.at(sums, self._level_of_listed, counts[self._listed])
         return [int(each) for each in sums]
@@ -177,7 +177,7 @@ class Population:
 
 @lru_cache(maxsize=2)
 def populations(reference: Reference) -> tuple[Population, ...]:
-    """The queries of every condition, in order."""
+    """Return the queries of every condition, in order."""
     return tuple(
         Population(number, condition, reference.condition_targets(condition))
         for number, condition in enumerate(reference.conditions)
@@ -185,12 +185,12 @@ def populations(reference: Reference) -> tuple[Population, ...]:
 
 
 def counts_present_only(settings: EvaluationSettings) -> bool:
-    """Whether averages leave out the queries that a system does not detect in a condition (the QUIRK above)."""
+    """Return whether averages leave out the queries that a system does not detect in a condition (the QUIRK above)."""
     return settings.compat == "kwseval" and settings.no_targets == "false_alarms_only"
 
 
 def populations_present(reference: Reference, counts: Counts) -> tuple[Population, ...]:
-    """The queries of every condition without those that are absent there, from the counts of one system."""
+    """Return the queries of every condition without those that are absent there, from the counts of one system."""
     there = present(reference, counts)
     anywhere = np.logical_or.reduce(there, axis=1) | ~reference.conditions[0].all_queries
     return tuple(
@@ -200,28 +200,9 @@ def populations_present(reference: Reference, counts: Counts) -> tuple[Populatio
 
 
 def present(reference: Reference, counts: Counts) -> Bool:
-    """The strata that have targets or trials: bool [n_queries, n_groups]."""
+    """Return the strata that have targets or trials: bool [n_queries, n_groups]."""
     there: Bool = (reference.targets > 0) | ((counts.mapped + counts.unmapped).sum(axis=2) > 0)
     return there
-
-
-def ratio(counts: I64 | F64, totals: I64 | F64) -> F64:
-    """Columns of counts / totals, NaN where the total is 0 or less."""
-    quotients = np.full(len(totals), np.nan)
-    np.divide(counts, totals, out=quotients, where=totals > 0)
-    return quotients
-
-
-def between(counts: I64 | Bool, begin: I64, end: I64) -> I64:
-    """The sums of counts[begin[i] : end[i]]."""
-    sums = np.append(0, np.cumsum(counts))
-    found: I64 = sums[end] - sums[begin]
-    return found
-
-
-def list_sums(counts: I64 | Bool, offsets: I64) -> I64:
-    """The sums of the lists counts[offsets[i] : offsets[i + 1]]."""
-    return between(counts, offsets[:-1], offsets[1:])
 
 
 Kind = TypeVar("Kind", bound=Statistic)
@@ -233,7 +214,7 @@ class Scored:
     """One system as input of measures: its merged statistics, the reference and the settings.
 
     ``scored[Counts]`` is the system's `Counts`; ``Counts in scored`` is whether it has them. Values that
-    several measures derive from statistics (sweeps, rankings, fits) are computed once and kept here: see `kept`.
+    several measures derive from statistics (sweeps, rankings, fits) are computed once and cached here: see `cached`.
 
     Parameters
     ----------
@@ -275,11 +256,11 @@ class Scored:
         return kind in self._statistics
 
     def get(self, kind: type[Kind]) -> Kind | None:
-        """A statistic of the system, or None."""
+        """Return a statistic of the system, or None."""
         return self._statistics.get(kind)
 
     def has(self, kinds: Iterable[type[Statistic]]) -> bool:
-        """Whether the system has all of these statistics."""
+        """Return whether the system has all of these statistics."""
         return all(kind in self._statistics for kind in kinds)
 
     @property
@@ -300,7 +281,7 @@ class Scored:
         return self.populations[0]
 
     def parts(self, most: int) -> Iterator[Scored]:
-        """The same system with at most `most` conditions at a time: derived values are kept for these only."""
+        """Yield the same system with at most `most` conditions at a time: derived values are cached for these only."""
         if len(self.populations) <= most:
             yield self
             return
@@ -315,20 +296,20 @@ class Scored:
         return weights(self.reference, self.settings)
 
 
-def kept(function: Callable[[Scored, *Arguments], Derived]) -> Callable[[Scored, *Arguments], Derived]:
-    """Decorate a function of a `Scored` whose results are kept in it: it is called once for the same arguments.
+def cached(function: Callable[[Scored, *Arguments], Derived]) -> Callable[[Scored, *Arguments], Derived]:
+    """Decorate a function of a `Scored` whose results are cached in it: it is called once for the same arguments.
 
     The other arguments are hashable and positional.
     """
 
-    def keeping(scored: Scored, *arguments: *Arguments) -> Derived:
+    def caching(scored: Scored, *arguments: *Arguments) -> Derived:
         key = (function, *arguments)
         if key not in scored._derived:
             scored._derived[key] = function(scored, *arguments)
         return cast(Derived, scored._derived[key])
 
-    update_wrapper(keeping, function)
-    return keeping
+    update_wrapper(caching, function)
+    return caching
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ import numpy as np
 
 from swsdask.kernels.rows import best_threshold, pooled_shares, summed_cost
 from swsdask.measures.cross_entropy import impute_score
-from swsdask.measures.measure import Population, Scored, Values, kept
+from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.model.trials import F64, I8, I32, I64, Bool, given_scores
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.file_trials import FileTrials
@@ -102,7 +102,7 @@ class TrialList:
 
 
 def ascending(score: F64) -> I64:
-    """The indices that sort scores: ascending, -0.0 before 0.0, NaN last, equal ones in order of the list."""
+    """Return the indices that sort scores: ascending, -0.0 before 0.0, NaN last, equal ones in order of the list."""
     order: I64 = np.argsort(score, kind="stable")
     begin, end = (int(np.searchsorted(score, 0.0, side, sorter=order)) for side in ("left", "right"))
     zeros = order[begin:end]
@@ -110,9 +110,9 @@ def ascending(score: F64) -> I64:
     return order
 
 
-@kept
+@cached
 def trial_list(scored: Scored, population: Population) -> TrialList:
-    """The list of a condition."""
+    """Return the list of a condition."""
     given, reference = scored[FileTrials], scored.reference
     n_evaluated = reference.n_documents - reference.n_without_excerpts
     counted = population.with_targets
@@ -149,7 +149,7 @@ def _rows(target: Bool, offsets: I64) -> ClassCounts:
 
 
 class MediaEvalTool:
-    """mediaeval_*."""
+    """The numbers that MediaEval's tool prints of its list of trials."""
 
     names: ClassVar[tuple[str, ...]] = (
         "mediaeval_atwv",
@@ -168,7 +168,7 @@ class MediaEvalTool:
     needs: ClassVar[tuple[type[Statistic], ...]] = LIST_NEEDS
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall, if the order of files counts."""
+        """Yield numbers overall, if the order of files counts."""
         if FileTrials not in scored:
             return
         prior = float(1 / (1 + scored.weights.exact_beta))
@@ -179,7 +179,7 @@ class MediaEvalTool:
 
 
 def _numbers(trials: TrialList, prior: float) -> Iterator[float]:
-    """The numbers in the order of `MediaEvalTool.names`. Columns of all trials are freed as soon as possible."""
+    """Yield the numbers in the order of `MediaEvalTool.names`. Columns of all trials are freed as soon as possible."""
     beta = (1.0 - prior) / prior
     target, share, n_queries = trials.target, float(trials.target.mean()), trials.n_queries
     decided = bool((trials.decision >= 0).all())
@@ -218,7 +218,7 @@ def _decided_value(query: I32, target: Bool, accepted: Bool, n_queries: int, bet
 
 
 def _best(score: F64, query: I32, target: Bool, n_queries: int, beta: float) -> tuple[float, float]:
-    """The highest TWV and its threshold, of equal scores the first: -0.0 before 0.0."""
+    """Return the highest TWV and its threshold, of equal scores the first: -0.0 before 0.0."""
     order = ascending(score)
     value, threshold = best_threshold(order, score, query, target, n_queries, beta)
     if threshold == 0.0:
@@ -227,7 +227,7 @@ def _best(score: F64, query: I32, target: Bool, n_queries: int, beta: float) -> 
 
 
 def _recalibrated(score: F64, target: Bool, share: float) -> F64:
-    """The log-likelihood ratios that PAV makes of scores if targets have the prior `share`."""
+    """Return the log-likelihood ratios that PAV makes of scores if targets have the prior `share`."""
     order = ascending(score)
     begins, shares = pooled_shares(target[order])
     with np.errstate(invalid="ignore"):
@@ -250,7 +250,7 @@ def _cnxe(llr: F64, target: Bool, prior: float) -> float:
 
 
 def _extremes(score: F64) -> tuple[float, float]:
-    """The first of the lowest and of the highest scores: 0.0 and -0.0 are equal, and print differently."""
+    """Return the first of the lowest and of the highest scores: 0.0 and -0.0 are equal, and print differently."""
     if not len(score):
         return math.inf, -math.inf
     others = score[score <= np.append(-np.inf, np.maximum.accumulate(score)[:-1])]

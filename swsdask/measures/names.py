@@ -73,7 +73,7 @@ class _Written(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self | None:
-        """The parts of a text in that form; None for others."""
+        """Return the parts of a text in that form; None for others."""
         try:
             node: ast.expr = ast.parse(text, mode="eval").body
             point, given = "", list[ast.keyword]()
@@ -156,7 +156,7 @@ def as_names(given: str | Iterable[str] | None) -> list[str] | None:
 
 
 def requested_names(measures: str | Iterable[str] | None) -> list[str] | None:
-    """The names of requested measures as a list; None for all. Raises `SettingsError` if the list is empty."""
+    """Return the names of requested measures as a list; None for all. Raises `SettingsError` if the list is empty."""
     names = as_names(measures)
     check_some(names)
     return names
@@ -175,7 +175,7 @@ def family_name(measure: str) -> str:
 
 
 def written_name(name: str) -> str:
-    """The name of a measure in results; a family such as `twv@` stays.
+    """Return the name of a measure in results; a family such as `twv@` stays.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def written_name(name: str) -> str:
 
 
 def measure_name(given: str) -> str:
-    """The canonical name of a measure: names of other tools as they are, such as P@5; our names in any case."""
+    """Return the canonical name of a measure: names of other tools as they are, such as P@5; our names in any case."""
     name = from_elsewhere(given)
     return name.lower() if name == given else name
 
@@ -203,7 +203,7 @@ def name_in_gate(name: str) -> str:
 def with_points(
     names: Sequence[str] | None, settings: EvaluationSettings
 ) -> tuple[list[str] | None, EvaluationSettings]:
-    """The names of measures in results, and the settings with the points of the names.
+    """Return the names of measures in results, and the settings with the points of the names.
 
     Raises `SettingsError` for a point that is not a finite number, and for a family without points.
     """

@@ -79,8 +79,9 @@ def _averaged(scored: Scored) -> Iterator[Note]:
 def _ranked_as_text(scored: Scored) -> Iterator[Note]:
     counts = scored[Counts]
     alike = counts.lowest.min(initial=np.inf) >= 0 and counts.highest.max(initial=-np.inf) < 10
-    if scored.settings.compat == "kwseval" and QueryRanks in scored and not alike:
-        text = "KWSEval's MAP ranks scores as text, ours as numbers: below 0 and from 10 up they may differ."
+    as_numbers = scored.settings.compat == "kwseval" and not scored.reference.ranking.text
+    if as_numbers and QueryRanks in scored and not alike:
+        text = "KWSEval sorts scores as text. With scores below 0 or of 10 and more, its MAP may differ from ours."
         yield Note(text, text)
 
 

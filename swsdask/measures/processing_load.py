@@ -34,7 +34,7 @@ from swsdask.statistics.statistic import Statistic
 
 @dataclass(frozen=True)
 class ProcessingLoad:
-    """isf, ssf, pmu_index, pmu_search, pl of the run that used `resources`; no numbers if they are None.
+    """The processing load of the run that used `resources`; no numbers if they are None.
 
     `audio_time` is the duration of the evaluated audio in hours. `only_defined`: numbers that are not defined are left
     out.
@@ -48,7 +48,7 @@ class ProcessingLoad:
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall, for the condition "all" only."""
+        """Yield numbers overall, for the condition "all" only."""
         if self.resources is None or scored.populations[0] is not scored.whole:
             return
         figures = self._figures(self.resources, scored.settings.processing_load)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
-from swsdask.measures.measure import Population, Scored, between, kept, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, cached
+from swsdask.model.columns import between, list_sums, ratio
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import class_layers, layers_of
@@ -88,7 +89,7 @@ class Rankings:
         return np.repeat(np.arange(len(self)), np.diff(self.hit_offsets))
 
     def false_alarms_in_front(self, ties: str) -> I64:
-        """The false alarms before every hit: `ties` is "best", "worst" or an order.
+        """Return the false alarms before every hit: `ties` is "best", "worst" or an order.
 
         Raises `ValueError` if the order was not counted.
         """
@@ -105,9 +106,12 @@ JUDGED: tuple[type[Statistic], ...] = (JudgedTrials, JudgedRanks, JudgedTies)
 """The statistics that the rankings of judged documents are built from."""
 
 
-@kept
+@cached
 def query_rankings(scored: Scored, population: Population, level: int) -> Rankings:
-    """The ranking of every query in the groups of documents of a condition; targets are of grade `level` or above."""
+    """Return the ranking of every query in the groups of documents of a condition.
+
+    Targets are of grade `level` or above.
+    """
     return _target_rankings(scored, population) if level == RELEVANT else judged_rankings(scored, population).at(level)
 
 
@@ -165,28 +169,28 @@ class JudgedRankings:
 
     def at(self, level: int) -> Rankings:
         """Return the rankings with the judged trials of grade `level` or above as hits, all others as false alarms."""
-        of, relevant = self.rankings, self.grade >= level
-        begin = np.append(0, np.cumsum(of.new))
+        graded, relevant = self.rankings, self.grade >= level
+        begin = np.append(0, np.cumsum(graded.new))
         sums = np.append(0, np.cumsum(relevant))
-        first = of.hit_offsets[of.number]
+        first = graded.hit_offsets[graded.number]
         others_above = (begin[:-1] - first) - (sums[begin[:-1]] - sums[first])
         others_through = (begin[1:] - first) - (sums[begin[1:]] - sums[first])
         new = np.diff(sums[begin])
         held = new > 0
         return Rankings(
-            offsets=np.append(0, np.cumsum(held))[of.offsets],
+            offsets=np.append(0, np.cumsum(held))[graded.offsets],
             new=new[held],
-            above=(of.above + others_above)[held],
-            through=(of.through + others_through)[held],
-            in_front=None if of.in_front is None else (self.rank - 1 - self.before(relevant))[relevant],
+            above=(graded.above + others_above)[held],
+            through=(graded.through + others_through)[held],
+            in_front=None if graded.in_front is None else (self.rank - 1 - self.before(relevant))[relevant],
             relevant=self.n_judged(self.judged >= level),
-            retrieved=of.retrieved,
+            retrieved=graded.retrieved,
         )
 
 
-@kept
+@cached
 def judged_rankings(scored: Scored, population: Population) -> JudgedRankings:
-    """The ranking of every query in the groups of documents of a condition, if documents are judged."""
+    """Return the ranking of every query in the groups of documents of a condition, if documents are judged."""
     reference, trials, ranks = scored.reference, scored[JudgedTrials], scored[JudgedRanks]
     judgments, ties = reference.judgments, scored.settings.average_precision.ties
     if judgments is None:
@@ -219,9 +223,9 @@ def judged_rankings(scored: Scored, population: Population) -> JudgedRankings:
     )
 
 
-@kept
+@cached
 def pooled_ranking(scored: Scored, population: Population) -> Rankings:
-    """The one ranking of all trials of the queries that averages count."""
+    """Return the one ranking of all trials of the queries that averages count."""
     reference = scored.reference
     ranks: PooledRanks = scored[EventPooledRanks] if EventHits in scored else scored[PooledRanks]
     hits = ranked_hits(scored)
@@ -239,12 +243,12 @@ def pooled_ranking(scored: Scored, population: Population) -> Rankings:
 
 
 def ranked_hits(scored: Scored) -> Hits:
-    """The hits of rankings."""
+    """Return the hits of rankings."""
     return scored[EventHits].hits if EventHits in scored else scored[Hits]
 
 
 def _pooled_in_front(scored: Scored, population: Population, lines: Bool) -> I64 | None:
-    """The false alarms of equal score before each hit, in the order of hits."""
+    """Return the false alarms of equal score before each hit, in the order of hits."""
     ties = scored.get(TiedRanks)
     if ties is None:
         return None
@@ -276,7 +280,7 @@ def _own_in_front(
 
 
 def _within_ties(counts: I64, tie: I64) -> I64:
-    """Sums of `counts` from the first key of each tie to each key; `tie` is the tie of every key, ascending."""
+    """Return sums of `counts` from the first key of each tie to each key; `tie` is the tie of every key, ascending."""
     sums = np.cumsum(counts)
     before: I64 = np.append(0, sums)[np.searchsorted(tie, tie)]
     within: I64 = sums - before
@@ -306,7 +310,7 @@ def rankings_of(offsets: I64, counts: I64, tied: I64, new: I64, tied_in_front: I
 
 
 def _lines(scored: Scored, population: Population) -> Bool:
-    """The layers of classes that a condition holds: bool [n_layers]."""
+    """Return the layers of classes that a condition holds: bool [n_layers]."""
     lines = np.zeros(class_layers(scored.reference)[1], np.bool_)
     lines[layers_of(scored.reference, population.number)] = True
     return lines
@@ -353,7 +357,7 @@ def steps(rankings: Rankings, ties: str) -> Steps:
 
 
 def expected_steps(rankings: Rankings, number: int) -> Iterator[Steps]:
-    """The steps of one ranking with equal scores in any order, in blocks from the last to the first.
+    """Yield the steps of one ranking with equal scores in any order, in blocks from the last to the first.
 
     Every possible rank of a hit is a step, with the expected number of hits, and the expected precision if a hit is
     there, over all orders of equal scores.

@@ -45,13 +45,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, overload
+from typing import ClassVar, TypeVar, overload
 
 import numpy as np
 
-from swsdask.measures.measure import Population, Scored, Values, kept, ratio
+from swsdask.measures.measure import Population, Scored, Values, cached
+from swsdask.model.columns import ratio
 from swsdask.model.trials import F64, I64
 from swsdask.statistics.counts import NO, YES, Counts
+from swsdask.statistics.ladder import AtBayes, Hits
 from swsdask.statistics.statistic import Statistic
 
 
@@ -72,7 +74,7 @@ class ConfusionCounts:
     correct_nondetection: I64
 
 
-@kept
+@cached
 def confusion_counts(scored: Scored, population: Population) -> ConfusionCounts:
     """Count the trials of one condition by outcome."""
     counts = scored[Counts]
@@ -90,19 +92,44 @@ def confusion_counts(scored: Scored, population: Population) -> ConfusionCounts:
 
 
 def has_trials(scored: Scored, population: Population) -> bool:
-    """Whether any query that averages count has a trial."""
+    """Return whether any query that averages count has a trial."""
     counts = scored[Counts]
     groups = population.condition.groups
     return bool(np.isfinite(counts.highest[population.queries][:, groups]).any())
 
 
 def undefined_without(decisions: bool) -> float:
-    """A factor for numbers that need decisions: 1 if there are decisions, else NaN."""
+    """Return a factor for numbers that need decisions: 1 if there are decisions, else NaN."""
     return 1.0 if decisions else np.nan
 
 
+Rate = TypeVar("Rate", float, F64)
+
+
+def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
+    """Return TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target).
+
+    It lies between 1, for a perfect system, and -beta; a system that rejects everything has 0 (Eq. 6-7 of the 2013
+    measures document).
+    """
+    return 1.0 - (p_miss + beta * p_fa)
+
+
+BAYES_NEEDS: tuple[type[Statistic], ...] = (Hits, AtBayes)
+"""The statistics that errors at the Bayes threshold need."""
+
+
+def errors_at_bayes(scored: Scored, population: Population) -> tuple[I64, I64]:
+    """Return the misses and the false alarms of every query of a condition at the Bayes threshold."""
+    hits, groups = scored[Hits], population.condition.groups
+    inside = groups[hits.group] & (hits.score >= -scored.reference.prior_log_odds)
+    accepted_hits = np.bincount(hits.query[inside], minlength=scored.reference.n_queries)
+    accepted = scored[AtBayes].counts[:, groups].sum(axis=1)
+    return population.targets - accepted_hits, accepted - accepted_hits
+
+
 class Totals:
-    """n_queries, n_target, n_nontarget, n_detections and the outcomes."""
+    """Counts of queries, targets, detections and outcomes."""
 
     names: ClassVar[tuple[str, ...]] = (
         "n_queries",
@@ -117,7 +144,7 @@ class Totals:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         defined = undefined_without(scored[Counts].has_decisions)
         for population in scored.populations:
             counts = confusion_counts(scored, population)
@@ -139,13 +166,13 @@ class Totals:
 
 
 class ErrorRates:
-    """p_miss, p_fa and their pooled forms."""
+    """Miss and false alarm probabilities by decision, averaged over queries and pooled."""
 
     names: ClassVar[tuple[str, ...]] = ("p_miss", "p_fa", "p_miss_pooled", "p_fa_pooled")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall; p_miss and p_fa per query as well."""
+        """Yield numbers overall; p_miss and p_fa per query as well."""
         defined = undefined_without(scored[Counts].has_decisions)
         for population in scored.populations:
             counts = confusion_counts(scored, population)
@@ -162,7 +189,7 @@ class ErrorRates:
 
 
 def _pooled_false_alarms(scored: Scored, population: Population) -> int:
-    """N_fa of all queries as one set of trials."""
+    """Return N_fa of all queries as one set of trials."""
     false_alarm = confusion_counts(scored, population).false_alarm
     if scored.settings.compat in ("kwseval", "stdeval"):
         return int(false_alarm[population.all_queries].sum())
@@ -191,13 +218,13 @@ def pooled_rates(
 
 
 class OccurrenceWeightedValue:
-    """occurrence_weighted_value."""
+    """Occurrence-weighted value by decision."""
 
     names: ClassVar[tuple[str, ...]] = ("occurrence_weighted_value",)
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         defined = undefined_without(scored[Counts].has_decisions)
         worth, cost = scored.weights.c_miss, scored.weights.c_fa
         for population in scored.populations:
@@ -211,7 +238,7 @@ class OccurrenceWeightedValue:
 
 
 class DetectionCost:
-    """c_det, c_default, c_norm."""
+    """Detection cost by decision, that of the better trivial system, and their quotient."""
 
     names: ClassVar[tuple[str, ...]] = ("c_det", "c_default", "c_norm")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)

@@ -89,8 +89,9 @@ from swsdask.measures.average_precision import (
     ranked_queries,
     sums_of,
 )
-from swsdask.measures.measure import Population, Scored, Values, list_sums, ratio
+from swsdask.measures.measure import Population, Scored, Values
 from swsdask.measures.rankings import JUDGED, NEEDS, JudgedRankings, Rankings, judged_rankings, query_rankings
+from swsdask.model.columns import list_sums, ratio
 from swsdask.model.measures import named_at
 from swsdask.model.ranked_measures import RELEVANT, Addition, AveragePrecisionSettings
 from swsdask.model.trials import F64, I64, Bool
@@ -100,7 +101,7 @@ _ELEVEN = tuple(tenths / 10 for tenths in range(11))
 
 
 class RankedRetrieval:
-    """recall_at_rank@K and the other names of this module."""
+    """Ranked retrieval with binary relevance."""
 
     names: ClassVar[tuple[str, ...]] = (
         "recall_at_rank@",
@@ -121,7 +122,7 @@ class RankedRetrieval:
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Averages and sums, and per query."""
+        """Yield averages and sums, and numbers per query."""
         options = scored.settings.average_precision
         for population, level in product(scored.populations, options.all_levels):
             rankings, queries = query_rankings(scored, population, level), ranked_queries(scored, population, level)
@@ -142,7 +143,7 @@ class RankedRetrieval:
 
 
 def _of_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str, F64]:
-    """The measures of ranks, by name: one number for each ranking, NaN where nothing is relevant."""
+    """Return the measures of ranks, by name: one number for each ranking, NaN where nothing is relevant."""
     rank = rankings.false_alarms_in_front(options.ordered_ties) + rankings.hit_ranks
     precision: F64 = rankings.hit_ranks / rank
 
@@ -178,7 +179,7 @@ def _eleven_point_precision(scored: Scored, population: Population, level: int) 
 
 
 def _of_sets(rankings: Rankings, retrieved: I64, options: AveragePrecisionSettings) -> dict[str, F64]:
-    """The measures of the set of retrieved trials."""
+    """Return the measures of the set of retrieved trials."""
     trials, relevant = rankings.retrieved, rankings.relevant
     precision, recall = _where_relevant(ratio(retrieved, np.maximum(trials, 1)), rankings), ratio(retrieved, relevant)
     f1 = ratio(2 * retrieved, np.where(relevant > 0, trials + relevant, 0))
@@ -207,7 +208,7 @@ _EPSILON = 0.00001
 
 
 class GradedRetrieval:
-    """ndcg and the other measures of grades."""
+    """Ranked retrieval with grades of relevance."""
 
     names: ClassVar[tuple[str, ...]] = (
         "ndcg",
@@ -222,7 +223,7 @@ class GradedRetrieval:
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Averages, and per query; nothing if no documents were judged."""
+        """Yield averages, and numbers per query; nothing if no documents were judged."""
         if scored.reference.judgments is None:
             return
         for population in scored.populations:
@@ -233,7 +234,7 @@ class GradedRetrieval:
 
 
 class JudgedRetrieval:
-    """bpref and the other measures of relevant and judged non-relevant documents."""
+    """Ranked retrieval with relevant and judged non-relevant documents."""
 
     names: ClassVar[tuple[str, ...]] = (
         "bpref",
@@ -250,7 +251,7 @@ class JudgedRetrieval:
     needs: ClassVar[tuple[type[Statistic], ...]] = (*NEEDS, *JUDGED)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Averages and sums, and per query; nothing if no documents were judged."""
+        """Yield averages and sums, and numbers per query; nothing if no documents were judged."""
         options = scored.settings.average_precision
         if scored.reference.judgments is None:
             return
@@ -270,7 +271,7 @@ class JudgedRetrieval:
 
 
 def _graded(judged: JudgedRankings, options: AveragePrecisionSettings) -> dict[str, F64]:
-    """The measures of grades, by name: one number for each ranking, NaN where nothing is relevant."""
+    """Return the measures of grades, by name: one number for each ranking, NaN where nothing is relevant."""
     gain, ideal = _Gains.of(judged, np.maximum(judged.grade, 0), np.maximum(judged.judged, 0), options.addition)
     satisfied, most = (
         np.exp2(np.clip(grades, 0, options.highest_grade)) - 1.0 for grades in (judged.grade, judged.judged)
@@ -297,19 +298,19 @@ class _Gains:
 
     @classmethod
     def of(cls, judged: JudgedRankings, gain: F64 | I64, ideal: F64 | I64, addition: Addition) -> tuple[_Gains, _Gains]:
-        """The gains of rankings, and of the ideal ones."""
+        """Return the gains of rankings, and of the ideal ones."""
         offsets = judged.judged_offsets
         rank = np.arange(1, len(ideal) + 1) - np.repeat(offsets[:-1], np.diff(offsets))
         gains, ideals = gain.astype(np.float64), ideal.astype(np.float64)
         return cls(gains, judged.rank, judged.offsets, addition), cls(ideals, rank, offsets, addition)
 
     def down_to(self, cut: int | None) -> F64:
-        """DCG of each ranking, down to a rank."""
+        """Return DCG of each ranking, down to a rank."""
         terms = self.discounted if cut is None else np.where(self.rank <= cut, self.discounted, 0.0)
         return sums_of(terms, self.offsets, self.addition)
 
     def ranking(self, number: int) -> tuple[F64, I64, F64]:
-        """The positive gains of one ranking, their ranks, and DCG down to each, preceded by 0."""
+        """Return the positive gains of one ranking, their ranks, and DCG down to each, preceded by 0."""
         rows = slice(self.offsets[number], self.offsets[number + 1])
         gain = self.gain[rows]
         some = gain > 0
@@ -317,7 +318,7 @@ class _Gains:
 
 
 def _along(judged: JudgedRankings, gains: _Gains, ideals: _Gains) -> dict[str, F64]:
-    """The measures that compare a ranking with the ideal one rank by rank."""
+    """Return the measures that compare a ranking with the ideal one rank by rank."""
     n = len(judged.rankings)
     at_levels, of_relevant, normalised = np.full((3, n), np.nan)
     for number in range(n):
@@ -361,7 +362,7 @@ def _expected_reciprocal_rank(
 
 
 def _binary(judged: JudgedRankings, level: int, options: AveragePrecisionSettings) -> dict[str, F64]:
-    """The measures of judged documents that are relevant or not, by name."""
+    """Return the measures of judged documents that are relevant or not, by name."""
     relevant, other = judged.grade >= level, (judged.grade >= 0) & (judged.grade < level)
     n_relevant = judged.n_judged(judged.judged >= level)
     n_other = judged.n_judged((judged.judged >= 0) & (judged.judged < level))
@@ -388,7 +389,7 @@ def _binary(judged: JudgedRankings, level: int, options: AveragePrecisionSetting
 
 
 def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str, F64]:
-    """The measures at ranks and at multiples of the number of relevant documents, by name."""
+    """Return the measures at ranks and at multiples of the number of relevant documents, by name."""
     relevant, columns = rankings.relevant, dict[str, F64]()
     for multiple in options.multiples:
         rank = np.array([int(multiple * each + 0.9) for each in relevant.tolist()], np.int64)
@@ -404,5 +405,5 @@ def _at_ranks(rankings: Rankings, options: AveragePrecisionSettings) -> dict[str
 
 
 def _where(relevant: I64, sums: F64 | I64, counts: I64) -> F64:
-    """Quotients, 0 if the count is 0, NaN if nothing is relevant."""
+    """Return quotients, 0 if the count is 0, NaN if nothing is relevant."""
     return np.where(relevant > 0, ratio(sums, np.maximum(counts, 1)), np.nan)

@@ -1,4 +1,4 @@
-"""Sweeps of a threshold: over all queries, with imputed trials, and query by query; and TWV at their thresholds.
+"""Sweeps of a threshold: over all queries, with imputed trials, and query by query.
 
 A trial is accepted iff its score >= the threshold, so equal scores enter together, and targets that no detection is
 mapped to are missed at every threshold. MTWV, DET and EER use the sweep over all queries: its thresholds are the rungs
@@ -10,25 +10,23 @@ trials are decided like any other: they are accepted if the threshold is at thei
 
 QUIRK, for TWV under `compat = "mediaeval"` only: MediaEval's tool gives a missing trial the default score and moves the
 threshold past it. Otherwise TWV never accepts a trial that was not given.
-
-TWV = 1 - (P_miss + beta P_fa), beta = C_fa (1 - P_target) / (C_miss P_target) (Eq. 6-7 of the 2013 measures document).
-It lies between 1, for a perfect system, and -beta; a system that rejects everything has 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import TypeVar
 
 import numpy as np
 
 from swsdask.kernels.ladder import add_rates, find_own_rungs
 from swsdask.measures.cross_entropy import Censored
-from swsdask.measures.measure import Population, Scored, between, kept
+from swsdask.measures.measure import Population, Scored, cached
+from swsdask.measures.rates import twv
+from swsdask.model.columns import between
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts, class_targets, layers_of, strata_of
-from swsdask.statistics.ladder import AllScores, AtBayes, Hits, Ladder, QueryLadder
+from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
 QUERY_NEEDS: tuple[type[Statistic], ...] = (Counts, Hits, QueryLadder)
@@ -55,13 +53,13 @@ class QuerySweep:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
     def rows(self, query: int) -> slice:
-        """The rows of a query."""
+        """Return the rows of a query."""
         return slice(int(self.offsets[query]), int(self.offsets[query + 1]))
 
 
-@kept
+@cached
 def query_sweep(scored: Scored, population: Population) -> QuerySweep:
-    """The hits and false alarms of every query of a condition at each of its own thresholds."""
+    """Return the hits and false alarms of every query of a condition at each of its own thresholds."""
     hits, ladder = scored[Hits], scored[QueryLadder]
     groups = population.condition.groups
     inside = groups[hits.group]
@@ -73,14 +71,6 @@ def query_sweep(scored: Scored, population: Population) -> QuerySweep:
     accepted = between(every, first + 1, ends)
     accepted_hits = between(new_hits, first, ends)
     return QuerySweep(ladder.rungs, ladder.offsets, accepted_hits, accepted - accepted_hits, new_hits)
-
-
-Rate = TypeVar("Rate", float, F64)
-
-
-def twv(p_miss: Rate, p_fa: Rate, beta: float) -> Rate:
-    """TWV of error rates (Eq. 6)."""
-    return 1.0 - (p_miss + beta * p_fa)
 
 
 OF_SWEEP: tuple[type[Statistic], ...] = (Counts, Hits, Ladder)
@@ -120,7 +110,10 @@ class Sweep:
         return np.flatnonzero(chosen)[::-1]
 
     def place(self, threshold: float) -> int:
-        """The index of a threshold of `Reference.thresholds`. Raises `ValueError` if a threshold is not a rung."""
+        """Return the index of a threshold of `Reference.thresholds`.
+
+        Raises `ValueError` if a threshold is not a rung.
+        """
         found = int(np.searchsorted(self.thresholds, threshold))
         if self.thresholds[found] != threshold:
             raise ValueError(f"the ladder has no rung at {threshold}; Reference.thresholds must name it")
@@ -128,7 +121,9 @@ class Sweep:
 
 
 def best_place(scored: Scored, population: Population, places: I64) -> int:
-    """The place with the highest TWV among `places` (ascending) in a condition's sweep; the lowest of equal ones.
+    """Return the place with the highest TWV among `places` (ascending) in a condition's sweep.
+
+    Of equal ones it is the lowest.
 
     Places whose TWV in floating point is nearly the highest are compared in exact arithmetic.
     """
@@ -142,9 +137,9 @@ def best_place(scored: Scored, population: Population, places: I64) -> int:
     return int(near[0])
 
 
-@kept
+@cached
 def threshold_sweep(scored: Scored, population: Population) -> Sweep:
-    """The hits, false alarms and error rates of a condition at each threshold over all queries."""
+    """Return the hits, false alarms and error rates of a condition at each threshold over all queries."""
     ladder = scored[Ladder]
     n = len(ladder.rungs)
     hits, false_alarms = np.zeros((2, n), np.int64)
@@ -178,7 +173,7 @@ def threshold_sweep(scored: Scored, population: Population) -> Sweep:
 
 
 def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
-    """The index of the level of every line of the ladder (-1: none); the rung, and that index, of every hit."""
+    """Return the index of the level of every line of the ladder (-1: none); the rung, and that index, of every hit."""
     ladder, hits, reference = scored[Ladder], scored[Hits], scored.reference
     targets = class_targets(reference)[population.number]
     place = np.where(np.isin(targets, population.levels), np.searchsorted(population.levels, targets), -1)
@@ -187,14 +182,14 @@ def _leveled(scored: Scored, population: Population) -> tuple[I64, I64, I64]:
 
 
 def _highest(scored: Scored, population: Population) -> F64:
-    """The highest score of the condition in each slot, -inf if there is none."""
+    """Return the highest score of the condition in each slot, -inf if there is none."""
     layers = layers_of(scored.reference, population.number)
     highest: F64 = scored[Ladder].highest[layers].max(axis=0, initial=-np.inf)
     return highest
 
 
 def _exact_losses(scored: Scored, population: Population, places: I64) -> list[int]:
-    """P_miss + beta P_fa at some places, exact, all multiplied by the same number."""
+    """Return P_miss + beta P_fa at some places, exact, all multiplied by the same number."""
     counts, beta = scored[Ladder].counts, scored.weights.exact_beta
     level_of_line, rung, level_of_hit = _leveled(scored, population)
     n_trials = population.condition.n_trials
@@ -214,21 +209,8 @@ def _exact_losses(scored: Scored, population: Population, places: I64) -> list[i
     return losses
 
 
-BAYES_NEEDS: tuple[type[Statistic], ...] = (Hits, AtBayes)
-"""The statistics that errors at the Bayes threshold need."""
-
-
-def errors_at_bayes(scored: Scored, population: Population) -> tuple[I64, I64]:
-    """The misses and the false alarms of every query of a condition at the Bayes threshold."""
-    hits, groups = scored[Hits], population.condition.groups
-    inside = groups[hits.group] & (hits.score >= -scored.reference.prior_log_odds)
-    accepted_hits = np.bincount(hits.query[inside], minlength=scored.reference.n_queries)
-    accepted = scored[AtBayes].counts[:, groups].sum(axis=1)
-    return population.targets - accepted_hits, accepted - accepted_hits
-
-
 def with_imputed(sweep: Sweep, population: Population, trials: Censored) -> Sweep:
-    """The sweep with one more threshold at the imputed score, unless nothing is imputed."""
+    """Return the sweep with one more threshold at the imputed score, unless nothing is imputed."""
     targets, nontargets = trials.imputed_target, trials.imputed_nontarget
     n_imputed = int(targets.sum() + nontargets.sum())
     if not n_imputed:

@@ -82,13 +82,14 @@ from swsdask.measures import cross_entropy, sweep
 from swsdask.measures.calibration import Affine, Blocks, affine, pooled_blocks
 from swsdask.measures.cross_entropy import Censored, censored
 from swsdask.measures.logistic_fit import ScoreShares, prior_entropy
-from swsdask.measures.measure import Curve, Population, Scored, Values, ratio
+from swsdask.measures.measure import Curve, Population, Scored, Values
 from swsdask.measures.rates import confusion_counts, pooled_rates, undefined_without
 from swsdask.measures.sweep import (
     QuerySweep,
     query_sweep,
     threshold_sweep,
 )
+from swsdask.model.columns import ratio
 from swsdask.model.measures import TABLE, Accepted
 from swsdask.model.trials import F64, I64, Bool
 from swsdask.statistics.counts import Counts
@@ -98,7 +99,7 @@ from swsdask.statistics.statistic import Statistic
 
 
 class DetectionErrorTradeoff:
-    """eer, p_miss@P_FA."""
+    """Equal error rate, and miss probability at given false alarm probabilities."""
 
     names: ClassVar[tuple[str, ...]] = ("eer", "p_miss@")
     needs: ClassVar[tuple[type[Statistic], ...]] = sweep.NEEDS
@@ -166,13 +167,13 @@ _QUOTIENTS = {row.name: row.quotient for row in TABLE if row.quotient is not Non
 
 
 class PrecisionRecall:
-    """precision, recall, f1, by decision and at thresholds; best_f1 and its threshold."""
+    """Precision, recall and F1 by decision and at thresholds; the best F1 and its threshold."""
 
     names: ClassVar[tuple[str, ...]] = (*_QUOTIENTS, "best_f1", "best_f1_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*sweep.NEEDS, *sweep.QUERY_NEEDS)))
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         defined = undefined_without(scored[Counts].has_decisions)
         for population in scored.populations:
             line, lines = threshold_sweep(scored, population), query_sweep(scored, population)
@@ -213,26 +214,26 @@ def _precision_recall(scored: Scored) -> Iterator[Curve]:
 
 
 def _highest_from(recall: F64, precision: F64) -> F64:
-    """The highest precision at each recall, ascending, or a higher one."""
+    """Return the highest precision at each recall, ascending, or a higher one."""
     highest: F64 = np.maximum.accumulate(precision[::-1])[::-1]
     return highest[np.searchsorted(recall, recall)]
 
 
 def _rates(hits: I64, accepted: I64, targets: I64, theta: float | None = None) -> dict[str, F64]:
-    """The quotients by decision, or at a threshold."""
+    """Return the quotients by decision, or at a threshold."""
     found, point = Accepted(hits, accepted, targets), "" if theta is None else repr(theta)
     wanted = {name: each for name, each in _QUOTIENTS.items() if name.endswith("@") == bool(point)}
     return {f"{name}{point}": ratio(*quotient(found)) for name, quotient in wanted.items()}
 
 
 def _rows(lines: QuerySweep, threshold: float) -> I64:
-    """The row of every query at a threshold that all queries have."""
+    """Return the row of every query at a threshold that all queries have."""
     rows: I64 = np.flatnonzero(lines.thresholds == threshold)
     return rows
 
 
 def _best(thresholds: F64, hits: I64, false_alarms: I64, offsets: I64, targets: I64) -> tuple[F64, F64]:
-    """The highest F1 in rows offsets[i] .. offsets[i + 1], and the lowest threshold that has it.
+    """Return the highest F1 in rows offsets[i] .. offsets[i + 1], and the lowest threshold that has it.
 
     Rows are by ascending threshold, the last one accepts nothing. Rows with the same hits as the next row are skipped:
     they have no fewer false alarms.
@@ -257,7 +258,7 @@ _GRID = np.arange(-40, 41) / 4
 
 
 def _with_both_classes(scored: Scored) -> Iterator[tuple[Population, Censored, Affine, Blocks]]:
-    """The populations that have curves, each with its trials, its affine map and its isotonic blocks."""
+    """Yield the populations that have curves, each with its trials, its affine map and its isotonic blocks."""
     for population in scored.populations:
         trials = censored(scored, population)
         if trials.defined:
@@ -265,7 +266,7 @@ def _with_both_classes(scored: Scored) -> Iterator[tuple[Population, Censored, A
 
 
 def _cross_entropy(scored: Scored) -> Iterator[Curve]:
-    """The four curves of every condition, from the lowest prior to the highest."""
+    """Yield the four curves of every condition, from the lowest prior to the highest."""
     priors = priors_of(scored.reference.prior_log_odds)
     for population, trials, fitted, blocks in _with_both_classes(scored):
         costs = {
@@ -282,7 +283,7 @@ def _cross_entropy(scored: Scored) -> Iterator[Curve]:
 
 @lru_cache(maxsize=2)
 def priors_of(prior_log_odds: float) -> F64:
-    """The prior log-odds at which curves have points, ascending; that of the evaluation is one."""
+    """Return the prior log-odds at which curves have points, ascending; that of the evaluation is one."""
     priors: F64 = np.union1d(_GRID, [prior_log_odds])
     priors.flags.writeable = False
     return priors
@@ -294,7 +295,7 @@ def _prior_entropies(prior_log_odds: float) -> F64:
 
 
 def _mapped_costs(fitted: Affine, priors: F64) -> F64:
-    """The costs after the best map; if gamma is infinite, of the score that the separated classes share."""
+    """Return the costs after the best map; if gamma is infinite, of the score that the separated classes share."""
     best = fitted.best_of_standard
     if math.isfinite(best.gamma):
         return costs_over_priors(fitted.standard, priors, best.gamma, best.delta)
@@ -303,7 +304,7 @@ def _mapped_costs(fitted: Affine, priors: F64) -> F64:
 
 
 def costs_over_priors(scores: ScoreShares, priors: F64, gamma: float = 1.0, delta: float = 0.0) -> F64:
-    """C of gamma s + delta in nats, as `ScoreShares.cost`, at many prior log-odds: float64.
+    """Return C of gamma s + delta in nats, as `ScoreShares.cost`, at many prior log-odds: float64.
 
     softplus(x + eta) of the x near a grid point b is the Taylor series about b + eta, up to the seventh power of x - b.
     The points are 1/8 apart, so the truncation error is below 1e-14 of the cost. With eta on the grid too, the
@@ -329,7 +330,7 @@ _FARTHEST = 64.0
 
 
 def _costs_of_near(x: F64, share: F64, steps: I64) -> F64:
-    """The sums of share softplus(x + step / 8), |x| < 64, for every step."""
+    """Return the sums of share softplus(x + step / 8), |x| < 64, for every step."""
     if len(x) == 0 or len(steps) == 0:
         return np.zeros(len(steps))
     first, last = (int(np.rint(end * _PER_UNIT)) for end in (x.min(), x.max()))
@@ -344,7 +345,7 @@ _TERMS = 8
 
 
 def _softplus_derivatives(x: F64) -> F64:
-    """Softplus and its first seven derivatives: float64 [8, n]."""
+    """Return softplus and its first seven derivatives: float64 [8, n]."""
     small = np.exp(-np.abs(x))
     p = np.where(x >= 0.0, 1.0, small) / (1.0 + small)
     slope = small / (1.0 + small) ** 2
@@ -356,7 +357,7 @@ def _softplus_derivatives(x: F64) -> F64:
 
 
 def _bayes_error(scored: Scored) -> Iterator[Curve]:
-    """The curves of every condition, from the lowest prior to the highest."""
+    """Yield the curves of every condition, from the lowest prior to the highest."""
     priors = priors_of(scored.reference.prior_log_odds)
     for population, trials, fitted, blocks in _with_both_classes(scored):
         drawn = {
@@ -390,7 +391,7 @@ _LOST = 2.0**-30
 
 
 def _mapped_error_rates(fitted: Affine, priors: F64) -> F64:
-    """The error rates after the best map; if gamma is infinite, only at the score that both classes share."""
+    """Return the error rates after the best map; if gamma is infinite, only at the score that both classes share."""
     best = fitted.best
     if math.isfinite(best.gamma):
         return bayes_error_rates(fitted.scores, priors, best.gamma, best.delta)
@@ -401,7 +402,7 @@ def _mapped_error_rates(fitted: Affine, priors: F64) -> F64:
 
 
 def _least_error_rates(blocks: Blocks, trials: Censored, priors: F64) -> F64:
-    """The least error rates of any threshold, which are those at the Bayes thresholds of the blocks."""
+    """Return the least error rates of any threshold, which are those at the Bayes thresholds of the blocks."""
     p_miss = np.append(0, np.cumsum(blocks.target)) / trials.n_target
     p_fa = 1.0 - np.append(0, np.cumsum(blocks.nontarget)) / trials.n_nontarget
     least: F64 = _error_rate(priors[:, np.newaxis], p_miss, p_fa).min(axis=1)
@@ -409,7 +410,7 @@ def _least_error_rates(blocks: Blocks, trials: Censored, priors: F64) -> F64:
 
 
 def _error_rate(prior_log_odds: F64, p_miss: F64 | Bool, p_fa: F64 | Bool) -> F64:
-    """P_tar P_miss + (1 - P_tar) P_fa."""
+    """Return P_tar P_miss + (1 - P_tar) P_fa."""
     odds = np.ascontiguousarray(prior_log_odds).ravel()
     p_tar, other = (sigmoid(sign * odds).reshape(prior_log_odds.shape) for sign in (1, -1))
     rate: F64 = p_tar * p_miss + other * p_fa

@@ -1,4 +1,4 @@
-"""Term-weighted value: actual, maximum, optimum, supremum, and at chosen thresholds; and where a system loses.
+"""Term-weighted value: actual, maximum, optimum, supremum, at chosen thresholds, with offsets; where a system loses.
 
 OTWV: the TWV of the best threshold for every query (NIST's optimum TWV)
 ------------------------------------------------------------------------
@@ -96,6 +96,15 @@ negative for a system that rejects everything if no threshold is better than tha
 
 QUIRK, under `compat = "mediaeval"`: MTWV may accept imputed trials, which the other measures never do. So
 `loss_across_queries` and `loss_threshold` are not defined.
+
+TWV with an offset of the scores of each query
+----------------------------------------------
+One threshold cannot reach this value: `twv_query_offset` is the TWV with each query's best threshold, hence OTWV,
+which MediaEval's tool calls the upper bound of TWV. No calibration gives more, even with a map for each query.
+
+QUIRK, under `compat = "mediaeval"`: the tool cuts each query's list of trials (`measures.mediaeval_tool`) anywhere,
+also between equal scores, and the list includes imputed trials. So its bound can be higher than any threshold gives.
+The tool prints a bound of scores that PAV has overwritten, `mediaeval_offset_atwv` (`measures.mediaeval_tool`).
 """
 
 from __future__ import annotations
@@ -109,21 +118,27 @@ import numpy as np
 
 from swsdask.kernels.ladder import find_own_rungs
 from swsdask.measures.cross_entropy import censored
-from swsdask.measures.measure import Population, Scored, Values, kept, ratio
-from swsdask.measures.rates import confusion_counts, has_trials, undefined_without
-from swsdask.measures.sweep import (
+from swsdask.measures.measure import Population, Scored, Values, cached
+from swsdask.measures.mediaeval_tool import LIST_NEEDS, TrialList, trial_list
+from swsdask.measures.rates import (
     BAYES_NEEDS,
+    confusion_counts,
+    errors_at_bayes,
+    has_trials,
+    twv,
+    undefined_without,
+)
+from swsdask.measures.sweep import (
     NEEDS,
     QUERY_NEEDS,
     TOLERANCE,
     Sweep,
     best_place,
-    errors_at_bayes,
     query_sweep,
     threshold_sweep,
-    twv,
     with_imputed,
 )
+from swsdask.model.columns import ratio
 from swsdask.model.trials import F64, I32, I64, Bool
 from swsdask.statistics.counts import Counts, strata_of
 from swsdask.statistics.ladder import AllScores, Hits
@@ -131,13 +146,13 @@ from swsdask.statistics.statistic import Statistic
 
 
 class OptimumTwv:
-    """otwv and its error rates; per query also its threshold."""
+    """Optimum TWV and its error rates; per query also its threshold."""
 
     names: ClassVar[tuple[str, ...]] = ("otwv", "otwv_p_miss", "otwv_p_fa", "otwv_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = (*QUERY_NEEDS, AllScores)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall; per query with the threshold."""
+        """Yield numbers overall; per query with the threshold."""
         beta = scored.weights.beta
         reject_all = scored.settings.compat != "kwseval"
         for population in scored.populations:
@@ -165,16 +180,16 @@ Accepting = Literal["none", "highest", "every"]
 """The queries that must accept their highest score: those with the highest score of the condition, or all."""
 
 
-@kept
+@cached
 def highest_scores(scored: Scored, population: Population) -> F64:
-    """The highest score of every query that averages count: float64 [n_queries], -inf if there is none."""
+    """Return the highest score of every query that averages count: float64 [n_queries], -inf if there is none."""
     highest: F64 = scored[Counts].highest[:, population.condition.groups].max(axis=1, initial=-np.inf)
     return np.where(population.queries, highest, -np.inf)
 
 
-@kept
+@cached
 def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I64:
-    """The row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
+    """Return the row of every query's sweep with the least loss P_miss(q) + beta P_fa(q), the first of equal ones.
 
     Only the scores of hits, where the TWV of a single query can peak, and rejecting everything are tried; for queries
     that are `accepting`, their highest score instead of rejecting everything. Without targets misses weigh nothing,
@@ -214,7 +229,7 @@ def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I
 
 
 def _looked_up(scored: Scored, population: Population, best: I64) -> F64:
-    """The thresholds that KWSEval prints for the optimum of queries, NaN for those that averages leave out."""
+    """Return the thresholds that KWSEval prints for the optimum of queries, NaN for those that averages leave out."""
     sweep = query_sweep(scored, population)
     strata = strata_of(population.condition) & population.queries[:, np.newaxis]
     every, hits = (_by_query(scored[kind], strata) for kind in (AllScores, Hits))
@@ -239,11 +254,11 @@ class _OwnScores:
 
     @property
     def counts(self) -> I64:
-        """Return the number of scores of each query."""
+        """The number of scores of each query."""
         return np.diff(self.offsets)
 
     def at(self, number: I64) -> F64:
-        """The score with a given number, from 0, of every query; NaN if there is none."""
+        """Return the score with a given number, from 0, of every query; NaN if there is none."""
         inside = (number >= 0) & (number < self.counts)
         found = np.full(len(number), np.nan)
         found[inside] = self.score[self.offsets[:-1][inside] + number[inside]]
@@ -272,13 +287,13 @@ def _weighed(counts: I64, totals: I64, weight: float) -> F64:
 
 
 class ActualTwv:
-    """atwv, actual_threshold."""
+    """Actual TWV, and the threshold that its decisions follow."""
 
     names: ClassVar[tuple[str, ...]] = ("atwv", "actual_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         counts = scored[Counts]
         beta = scored.weights.beta
         defined = undefined_without(counts.has_decisions)
@@ -312,7 +327,7 @@ def decision_bounds(scored: Scored, population: Population) -> tuple[F64, F64]:
 
 
 def _threshold(min_yes: F64, max_no: F64) -> F64:
-    """The threshold that explains decisions; numbers or columns."""
+    """Return the threshold that explains decisions; numbers or columns."""
     middle = 0.5 * min_yes + 0.5 * np.where(np.isfinite(max_no), max_no, min_yes)
     return np.where(np.isfinite(min_yes) & (min_yes >= max_no), middle, np.nan)
 
@@ -323,7 +338,7 @@ def _threshold_of_kwseval(min_yes: F64, max_no: F64) -> F64:
 
 
 class ThresholdTwv:
-    """twv_bayes, twv@THETA."""
+    """TWV at the Bayes threshold and at given thresholds."""
 
     names: ClassVar[tuple[str, ...]] = ("twv_bayes", "twv@")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *BAYES_NEEDS)))
@@ -344,7 +359,7 @@ _TIE = 1e-12
 
 
 class MaximumTwv:
-    """mtwv, its thresholds and its error rates."""
+    """Maximum TWV, its thresholds and its error rates."""
 
     names: ClassVar[tuple[str, ...]] = (
         "mtwv",
@@ -403,13 +418,13 @@ def _candidates(sweep: Sweep, *, reject_all: bool) -> I64:
 
 
 class SupremumTwv:
-    """stwv, stwv_p_miss."""
+    """Supremum TWV and its miss probability."""
 
     names: ClassVar[tuple[str, ...]] = ("stwv", "stwv_p_miss")
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts,)
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall and per query."""
+        """Yield numbers overall and per query."""
         for population in scored.populations:
             misses = population.targets - confusion_counts(scored, population).mapped
             defined = undefined_without(scored.settings.compat != "kwseval" or has_trials(scored, population))
@@ -420,13 +435,13 @@ class SupremumTwv:
 
 
 class ApplicationParameters:
-    """beta, effective_prior, bayes_threshold."""
+    """The operating point as single numbers."""
 
     names: ClassVar[tuple[str, ...]] = ("beta", "effective_prior", "bayes_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = ()
 
     def values(self, scored: Scored) -> Iterator[Values]:
-        """Overall; the same in every condition."""
+        """Yield numbers overall; the same in every condition."""
         point = scored.weights
         for population in scored.populations:
             yield population.overall({name: getattr(point, name) for name in self.names})
@@ -437,7 +452,7 @@ _STEPS = (SupremumTwv(), OptimumTwv(), MaximumTwv(), ActualTwv())
 
 
 class TwvLosses:
-    """loss_not_found, loss_within_query, loss_across_queries, loss_threshold."""
+    """The parts of 1 - ATWV."""
 
     names: ClassVar[tuple[str, ...]] = ("loss_not_found", "loss_within_query", "loss_across_queries", "loss_threshold")
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(
@@ -459,3 +474,37 @@ class TwvLosses:
             reached = (1.0, stwv, otwv, np.nan if imputes else mtwv, atwv)
             parts = (before - after for before, after in pairwise(reached))
             yield population.overall(dict(zip(self.names, parts, strict=True)))
+
+
+class QueryOffset:
+    """TWV with an offset of the scores of each query."""
+
+    names: ClassVar[tuple[str, ...]] = ("twv_query_offset",)
+    needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*QUERY_NEEDS, *LIST_NEEDS)))
+
+    def values(self, scored: Scored) -> Iterator[Values]:
+        """Overall."""
+        beta = scored.weights.beta
+        for population in scored.populations:
+            if scored.settings.compat == "mediaeval":
+                trials = trial_list(scored, population)
+                misses, false_alarms = np.zeros((2, scored.reference.n_queries), np.int64)
+                misses[population.with_targets], false_alarms[population.with_targets] = _of_cuts(trials, beta)
+            else:
+                own, best = query_sweep(scored, population), best_rows(scored, population, "none")
+                misses, false_alarms = population.targets - own.hits[best], own.false_alarms[best]
+            yield population.overall({"twv_query_offset": twv(*population.rates_of(misses, false_alarms), beta)})
+
+
+def _of_cuts(trials: TrialList, beta: float) -> tuple[I64, I64]:
+    """Return misses and false alarms of every query of a list, int64, at the best cut of its trials."""
+    found = np.zeros((2, trials.n_queries), np.int64)
+    targets = trials.target[trials.by_query]
+    for query, (begin, end) in enumerate(pairwise(trials.offsets.tolist())):
+        target = targets[begin:end]
+        missed, rejected = (np.append(0, np.cumsum(side)) for side in (target, ~target))
+        alarms = rejected[-1] - rejected
+        loss = missed / max(missed[-1], 1) + beta * (alarms / max(alarms[0], 1))
+        best = int(np.argmin(loss))
+        found[:, query] = missed[best], alarms[best]
+    return found[0], found[1]

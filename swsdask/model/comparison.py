@@ -1,8 +1,4 @@
-"""Systems compared, and their errors.
-
-A comparison has intervals, differences, failed gates, and how they were made. Errors list the queries that cost a
-system most, with their false alarms and missed targets, so that they can be listened to.
-"""
+"""Systems compared: intervals, differences, failed gates, and how they were made."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from swsdask.model.errors import SettingsError, counted, listed
 from swsdask.model.leaderboard import MOST_TABLES
 from swsdask.model.measures import better, distinct_headings, written
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Row, Tables
-from swsdask.model.trials import Bool
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +83,7 @@ class Resampling:
 
 
 def written_p(p: float, equals: str = "") -> str:
-    """A p value to four digits, after `equals`; a smaller one is written as less than the smallest of these.
+    """Return a p value to four digits, after `equals`; a smaller one is written as less than the smallest of these.
 
     Examples
     --------
@@ -175,15 +170,15 @@ class Comparison(Tables):
         return list(self._intervals)
 
     def intervals_of(self, condition: str, measure: str) -> list[Row]:
-        """The rows of `INTERVALS` of one measure in a condition."""
+        """Return the rows of `INTERVALS` of one measure in a condition."""
         return self._intervals.get((condition, measure), [])
 
     def differences_of(self, condition: str, measure: str) -> list[Row]:
-        """The rows of `DIFFERENCES` of one measure in a condition."""
+        """Return the rows of `DIFFERENCES` of one measure in a condition."""
         return self._differences.get((condition, measure), [])
 
     def tied(self, condition: str, measure: str) -> Tied | None:
-        """The best system, and those that do not differ from it; None unless it was compared with all others."""
+        """Return the best system, and those that do not differ from it; None unless it was compared with all others."""
         merit = {row["system"]: better(measure) * row["value"] for row in self.intervals_of(condition, measure)}
         merit = {system: value for system, value in merit.items() if not math.isnan(value)}
         if len(merit) < 2 or not better(measure):
@@ -200,7 +195,7 @@ class Comparison(Tables):
         )
 
     def to_markdown(self, condition: str | None = "all") -> str:
-        """The numbers of a condition with their intervals as a Markdown table; with None, a table for each.
+        """Return the numbers of a condition with their intervals as a Markdown table; with None, a table for each.
 
         Rows are systems, the best by the first measure first. The best number of each measure is bold. If it was
         compared with all others, the numbers that are tied with it are bold too.
@@ -212,7 +207,7 @@ class Comparison(Tables):
         return "\n\n".join(self._tables(LATEX, condition))
 
     def _repr_html_(self) -> str:
-        """The numbers of the first conditions with their intervals, and the notes, as notebooks show them."""
+        """Return the numbers of the first conditions with their intervals, and the notes, as notebooks show them."""
         tables = "".join(islice(self._tables(HTML, None), MOST_TABLES))
         notes = "".join(f"<li>{HTML.plain(note)}</li>" for note in self.notes)
         n_conditions = len({name for name, _ in self.measures})
@@ -230,7 +225,7 @@ class Comparison(Tables):
             yield markup.table(self._rows(markup, name), markup.plain(caption))
 
     def _rows(self, markup: Markup, condition: str) -> list[list[str]]:
-        """The heading and a row for every system: each number and its interval."""
+        """Return the heading and a row for every system: each number and its interval."""
         measures = [measure for name, measure in self.measures if name == condition]
         cells: dict[str, dict[str, str]] = {}
         for measure in measures:
@@ -270,39 +265,8 @@ class Comparison(Tables):
         return self._frame("differences")
 
 
-@dataclass(frozen=True, eq=False)
-class CoverageStudy:
-    """Coverage of intervals and rejection rates of tests, over simulated evaluations.
-
-    `found` bool [n_evaluations, n_names]; `names` are (measure, interval or test), `truth` the true values.
-    """
-
-    seed: int
-    n_queries: int
-    how: Resampling
-    names: tuple[tuple[str, str], ...]
-    found: Bool
-    truth: dict[str, float]
-
-    @property
-    def rows(self) -> list[Row]:
-        """A row for every name: the share, and the 95 % interval (Wilson) that its number of evaluations gives it.
-
-        `expected` is its nominal value: the level of the intervals, or the share that a test should reject.
-        """
-        n, z = len(self.found), 1.959963984540054
-        rows = []
-        for (measure, name), share in zip(self.names, self.found.mean(axis=0).tolist(), strict=True):
-            middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-            half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z * z / n)
-            expected = self.how.level if name.endswith("interval") else 1 - self.how.level
-            ends = {"low": middle - half, "high": middle + half, "expected": expected}
-            rows.append({"measure": measure, "name": name, "share": share, **ends})
-        return rows
-
-
 def _order(measure: str, value: float) -> tuple[bool, float]:
-    """A sort key: better values first, undefined values last."""
+    """Return a sort key: better values first, undefined values last."""
     return math.isnan(value), -(better(measure) or 1) * value
 
 
@@ -311,79 +275,3 @@ def _by_measure(table: pa.Table) -> dict[tuple[str, str], list[Row]]:
     for row in table.to_pylist():
         found.setdefault((row["condition"], row["measure"]), []).append(row)
     return found
-
-
-WORST_QUERIES = pa.schema(
-    [
-        pa.field("system", pa.string(), nullable=False),
-        pa.field("condition", pa.string(), nullable=False),
-        pa.field("rank", pa.int64(), nullable=False),
-        pa.field("query", pa.string(), nullable=False),
-        pa.field("cost", pa.float64(), nullable=False),
-        pa.field("n_target", pa.int64(), nullable=False),
-        pa.field("n_miss", pa.int64(), nullable=False),
-        pa.field("n_false_alarm", pa.int64(), nullable=False),
-        pa.field("confused_with", pa.list_(pa.string()), nullable=False),
-    ]
-)
-"""One row per system, condition and query, the costliest first: P_miss + beta P_fa of the query, and its counts.
-`confused_with` are the queries whose occurrences its listed false alarms overlap, the most frequent first."""
-
-EVENTS = pa.schema(
-    [
-        pa.field("system", pa.string(), nullable=False),
-        pa.field("condition", pa.string(), nullable=False),
-        pa.field("query", pa.string(), nullable=False),
-        pa.field("event", pa.string(), nullable=False),
-        pa.field("document", pa.string(), nullable=False),
-        pa.field("channel", pa.int8()),
-        pa.field("start", pa.float64()),
-        pa.field("end", pa.float64()),
-        pa.field("score", pa.float64()),
-        pa.field("confused_with", pa.list_(pa.string()), nullable=False),
-    ]
-)
-"""One row per event: `false_alarm`, the highest scores first, or `miss`, by document and time. Times in seconds.
-`document` is "" for a document that is not in the evaluation; `confused_with` are the queries that occur there."""
-
-
-@dataclass(frozen=True, eq=False)
-class Errors(Tables):
-    """The errors of some systems: rows of `WORST_QUERIES` and of `EVENTS`, and notes.
-
-    Attributes
-    ----------
-    query_table, event_table : pyarrow.Table
-        The rows.
-    notes : tuple of str
-        Notes on omissions.
-    signature : str
-        The signature of the result: measures, settings, version and hashes of the inputs.
-    beta : float
-        The weight of P_fa in the cost of a query.
-    """
-
-    query_table: pa.Table
-    event_table: pa.Table
-    notes: tuple[str, ...] = ()
-    signature: str = ""
-    beta: float = math.nan
-
-    def __repr__(self) -> str:
-        rows = f"{counted(self.query_table.num_rows, 'queries')}, {counted(self.event_table.num_rows, 'events')}"
-        return f"<Errors: {rows}; {self.signature}>"
-
-    @property
-    def tables(self) -> dict[str, pa.Table]:
-        """The tables by the names of `to_arrow`: queries, events."""
-        return {"queries": self.query_table, "events": self.event_table}
-
-    @property
-    def queries(self) -> pd.DataFrame:
-        """The queries, the costliest of each system first."""
-        return self._frame("queries")
-
-    @property
-    def events(self) -> pd.DataFrame:
-        """The false alarms and the missed targets of these queries."""
-        return self._frame("events")

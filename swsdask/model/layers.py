@@ -52,7 +52,7 @@ KEPT_NONE = "The archive keeps no settings: an earlier release made it."
 _KWSEVAL_INC = {"average_precision": {"no_relevant": "zero"}}
 """The settings that KWSEval's -inc implies beside `no_targets`: every query without targets has AP = 0."""
 
-_PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
+PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
 """Plain words for messages of pydantic that use terms of Python."""
 
 _MOST = 20
@@ -158,6 +158,19 @@ def settings_of(content: bytes, file: str) -> TomlTable:
         raise SettingsError(f"{file}: not a TOML file: {error}") from None
 
 
+def check_keys(given: Mapping[str, object], file: str) -> None:
+    """Raise `SettingsError` for unknown keys, and values of a wrong type, in a settings file; it names the file.
+
+    Whether a value is possible can depend on other layers, so `build_settings` checks that.
+    """
+    try:
+        Settings.model_validate(given)
+    except ValidationError as error:
+        wrong = [_explain(each) for each in error.errors() if each["type"] not in ("value_error", "missing")]
+        if wrong:
+            raise SettingsError("\n".join(f"{file}: {each}" for each in wrong[:_MOST])) from None
+
+
 def conf_directory() -> Path:
     """Return the directory `conf/`: inside an installed package, beside the package in a checkout."""
     installed = _PACKAGE / "conf"
@@ -259,7 +272,7 @@ def _explain(error: ErrorDetails) -> str:
         return f"setting {path}: unknown key. {_remedy(error['loc'])}"
     if error["type"] == "value_error":
         return f"setting {path}: {error['ctx']['error']}."
-    return f"setting {path}: {_PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
+    return f"setting {path}: {PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
 
 
 def _remedy(unknown: tuple[int | str, ...]) -> str:
@@ -279,7 +292,8 @@ def _remedy(unknown: tuple[int | str, ...]) -> str:
             return "`swsdask settings` lists all."
         name = by_end[near[0]]
     nested = reduce(lambda inner, key: f'{{"{key}": {inner}}}', reversed(name.split(".")), "...")
-    return f"Write {name}, in a dictionary {nested}."
+    table, _, key = name.rpartition(".")
+    return f"Write {key} below [{table}], in a dictionary {nested}."
 
 
 def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> TomlTable:
@@ -294,7 +308,7 @@ def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> TomlT
         elif isinstance(value, Mapping) and isinstance(below.get(key), Mapping):
             merged[key] = merge_layers(below[key], value)
         elif isinstance(value, Mapping) and key in below:
-            raise SettingsError(f"setting {key}: {_PLAINLY['model_type']}; found {cut(repr(below[key]))}.")
+            raise SettingsError(f"setting {key}: {PLAINLY['model_type']}; found {cut(repr(below[key]))}.")
         elif key == "notes" and isinstance(value, list) and isinstance(below.get(key), list):
             merged[key] = [*below[key], *(note for note in value if note not in below[key])]
         else:
@@ -357,8 +371,8 @@ class Layers:
             explicit["discovery"] = DiscoverySettings.taken_by(definition, explicit["discovery"])
         return Layers(kept.preset, compat, merge_layers(explicit, self.explicit), judged)
 
-    def kept(self) -> dict[str, object]:
-        """Return the settings that an archive keeps: all but those of execution."""
+    def to_store(self) -> dict[str, object]:
+        """Return the settings as an archive stores them: all but those of execution."""
         layers = {
             **asdict(self),
             "preset": None if self.preset is None else _without_engine(self.preset),

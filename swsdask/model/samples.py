@@ -20,7 +20,7 @@ over different queries."""
 
 
 def weighted_sums(weights: I32 | I8, values: F64) -> F64:
-    """Sums over queries of weight times value, in the order of queries: float64 [replicates]."""
+    """Return sums over queries of weight times value, in the order of queries: float64 [replicates]."""
     sums = np.zeros(weights.shape[1])
     for weight, value in zip(weights, values.tolist(), strict=True):
         sums += weight * value
@@ -34,7 +34,7 @@ def drawn_of(weights: I32, queries: Bool) -> F64:
 
 
 def some(weights: I32, queries: Bool) -> I32:
-    """The weights of some queries; no copy is made if these are all."""
+    """Return the weights of some queries; no copy is made if these are all."""
     return weights if queries.all() else weights[queries]
 
 
@@ -47,7 +47,7 @@ class Sample(Protocol):
         ...
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate, NaN where it is not defined: float64 [replicates]."""
+        """Return the measure with the weights of each replicate, NaN where it is not defined: float64 [replicates]."""
         ...
 
 
@@ -66,10 +66,10 @@ class SampleOfQueries(Sample, Protocol):
 
     @property
     def parts(self) -> F64 | None:
-        """Return the addend of each query, NaN if it takes no part: [n_queries]; None if the measure is not a sum."""
+        """The addend of each query, NaN if it takes no part: [n_queries]; None if the measure is not a sum."""
         ...
 
-    def of(self, queries: Bool) -> SampleOfQueries:
+    def restricted_to(self, queries: Bool) -> SampleOfQueries:
         """Return the measure of some of the queries only, bool [n_queries]; the others have no part in it."""
         ...
 
@@ -90,7 +90,7 @@ class Among:
         return unweighted(self, len(self.own))
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate."""
+        """Return the measure with the weights of each replicate."""
         if self.own.all() and self.queries.all():
             return self.sample.replicates(weights)
         n_queries = len(self.own)
@@ -101,7 +101,7 @@ class Among:
     def parts(self) -> None:
         """A measure that is not an average over queries has no addends."""
 
-    def of(self, queries: Bool) -> Among:
+    def restricted_to(self, queries: Bool) -> Among:
         """Return the sample of some of the queries only: the others are never drawn."""
         return replace(self, queries=self.queries & queries)
 
@@ -119,7 +119,7 @@ class Difference:
         return (1.0 if self.before is None else self.before.value) - self.after.value
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate."""
+        """Return the measure with the weights of each replicate."""
         before = 1.0 if self.before is None else self.before.replicates(weights)
         return before - self.after.replicates(weights)
 
@@ -132,9 +132,11 @@ class Difference:
     def parts(self) -> None:
         """Differences are not tested query by query: their two measures may average over different queries."""
 
-    def of(self, queries: Bool) -> Difference:
+    def restricted_to(self, queries: Bool) -> Difference:
         """Return the sample of some of the queries only."""
-        return Difference(None if self.before is None else self.before.of(queries), self.after.of(queries))
+        return Difference(
+            None if self.before is None else self.before.restricted_to(queries), self.after.restricted_to(queries)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,14 +163,14 @@ class Averages:
 
     @property
     def parts(self) -> F64:
-        """Return the addend of each query beside the constant, NaN for a query that takes no part: [n_queries]."""
+        """The addend of each query beside the constant, NaN for a query that takes no part: [n_queries]."""
         there = ~np.isnan(self.columns)
         factors = np.array(self.factors) / np.maximum(there.sum(axis=1), 1)
         added: F64 = (np.where(there, self.columns, 0.0) * factors[:, np.newaxis]).sum(axis=0)
         return np.where(there.any(axis=0), added, np.nan)
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate; an average of no query is not defined (NaN)."""
+        """Return the measure with the weights of each replicate; an average of no query is not defined (NaN)."""
         total = np.full(weights.shape[1], self.constant)
         for factor, column in zip(self.factors, self.columns, strict=True):
             there = ~np.isnan(column)
@@ -183,7 +185,7 @@ class Averages:
         columns[:, own] = self.columns
         return replace(self, columns=columns)
 
-    def of(self, queries: Bool) -> Averages:
+    def restricted_to(self, queries: Bool) -> Averages:
         """Return the sample of some of the queries only, bool [n_queries]; the others have no part in it."""
         return replace(self, columns=np.where(queries, self.columns, np.nan))
 
@@ -212,11 +214,11 @@ class AveragesByHighest:
 
     @property
     def parts(self) -> F64:
-        """Return the addend of each query where all are drawn, NaN for a query that takes no part: [n_queries]."""
+        """The addend of each query where all are drawn, NaN for a query that takes no part: [n_queries]."""
         return self._with_highest(self._scores.max(initial=-np.inf)).parts
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate; NaN where no query that was drawn has a score."""
+        """Return the measure with the weights of each replicate; NaN where no query that was drawn has a score."""
         values = np.full(weights.shape[1], np.nan)
         left = np.arange(weights.shape[1])
         for score in np.unique(self._scores[np.isfinite(self._scores)])[::-1]:
@@ -233,9 +235,9 @@ class AveragesByHighest:
         scores[own] = self.scores
         return AveragesByHighest(self.others.among(own), self.highest.among(own), scores)
 
-    def of(self, queries: Bool) -> AveragesByHighest:
+    def restricted_to(self, queries: Bool) -> AveragesByHighest:
         """Return the sample of some of the queries only, bool [n_queries]; the others have no part in it."""
-        return replace(self, others=self.others.of(queries), highest=self.highest.of(queries))
+        return replace(self, others=self.others.restricted_to(queries), highest=self.highest.restricted_to(queries))
 
     @property
     def _scores(self) -> F64:

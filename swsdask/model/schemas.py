@@ -126,6 +126,9 @@ WITHOUT_TIMES = "without_times"
 WITHOUT_CHANNELS = "without_channels"
 """The attribute of a run whose form or columns name no channel: all its rows lie in channel 1."""
 
+JOINED = "joined"
+"""The attribute that names the audio files of a run, or of a reference, that are one document (`joined_names`)."""
+
 
 @dataclass(frozen=True)
 class RunHeader:

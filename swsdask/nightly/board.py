@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from swsdask import __version__
 from swsdask.api.results import report
 from swsdask.archive.local import PART
+from swsdask.archive.nights import History
 from swsdask.archive.storage import Storage
 from swsdask.model.measures import better
 from swsdask.model.results import Result
-from swsdask.nightly.history import History
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.places.writing import temporary_folder
 from swsdask.render.nightly import BoardPage, Trend, atom_feed, index, metrics, page_of
@@ -36,12 +36,12 @@ def is_published(job: NightlyEvaluation, past: History, *, by_this_release: bool
     if not {*BOARD} <= {*out.files(below=False)}:
         return False
     try:
-        said = json.loads(out.read_all([LATEST]).get(LATEST, b"{}"))
+        latest = json.loads(out.read_all([LATEST]).get(LATEST, b"{}"))
     except (ValueError, RecursionError):
         return False
     expected = {"evaluation": job.name, "hash": past.nights[-1].hash}
     expected |= {"swsdask": __version__} if by_this_release else {}
-    return all(said.get(name) == value for name, value in expected.items())
+    return all(latest.get(name) == value for name, value in expected.items())
 
 
 def publish(job: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:

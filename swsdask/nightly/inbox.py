@@ -95,12 +95,12 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
                 system = f"{system}-{groups['tag']}" if groups.get("tag") else system
             beside = listed.get(f"{_folder(url)}/{system_of_file(url)}{_RESOURCES}")
             arrived = Arrived(url, system, stamp if beside is None else f"{stamp} {beside[1]}")
-            if (there := found.get(system)) and there[0] == date and _folder(there[1].url) != _folder(url):
-                earlier = min(there[1].url, url, key=_by_name)
+            if (rival := found.get(system)) and rival[0] == date and _folder(rival[1].url) != _folder(url):
+                earlier = min(rival[1].url, url, key=_by_name)
                 LOG.warning(
                     "skipped, a later file belongs to the same system, %s: %s", one_line(system), one_line(earlier)
                 )
-            if there is None or (date, _by_name(url)) >= (there[0], _by_name(there[1].url)):
+            if rival is None or (date, _by_name(url)) >= (rival[0], _by_name(rival[1].url)):
                 found[system] = date, arrived
         if named is not None and listed and not any(map(named.search, listed)):
             first = one_line(min(listed))
@@ -110,7 +110,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
 
 def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
     """The depth and stamp of the regular files of an entry. A folder that is one table replaces its files."""
-    listed, folders = _listed(entry, deepest)
+    listed, folders = _list_entry(entry, deepest)
     tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
     within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
     within += [(url, depth) for url, depth in folders.items() if _is_part(url) and depth > 0]
@@ -123,7 +123,7 @@ def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
     for table, depth in sorted(tables.items()):
         if is_one_table(table):
             parts = parts_of(table)
-            inside = listed if parts.keys() <= listed.keys() else _listed(table, deepest=None)[0]
+            inside = listed if parts.keys() <= listed.keys() else _list_entry(table, deepest=None)[0]
             found = {url: each for url, each in found.items() if not url.startswith(f"{table}/")}
             if parts.keys() <= inside.keys():
                 found[table] = depth, " ".join(inside[part][1] for part in parts)
@@ -147,13 +147,13 @@ def _is_part(folder: str) -> bool:
     return "=" in folder.rsplit("/", 1)[-1]
 
 
-def _listed(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]], dict[str, int]]:
+def _list_entry(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]], dict[str, int]]:
     """The depth and stamp of regular files, and the depth of folders: levels below the entry, at most `deepest`."""
-    filesystem, root, infos = _found(entry, deepest)
+    filesystem, root, infos = _find_entry(entry, deepest)
     files = [info for info in infos.values() if info.get("type") != "directory"]
     if wait := max((left for left in map(settles_in, files) if left < math.inf), default=0.0):
         time.sleep(wait)
-        filesystem, root, infos = _found(entry, deepest)
+        filesystem, root, infos = _find_entry(entry, deepest)
     if isinstance(filesystem, _Local):
         for folder, error in filesystem.missed.items():
             LOG.warning("skipped, a folder that cannot be listed (%s): %s", error.strerror, one_line(folder))
@@ -173,7 +173,7 @@ def _listed(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, str]]
     return listed, folders
 
 
-def _found(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
+def _find_entry(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
     """The file system, the folder where the entry begins, and the details of all that is not hidden below it."""
     try:
         filesystem, path = url_to_fs(entry)

@@ -87,7 +87,7 @@ class NightLease:
         if time.time() - self._renewed > HOLDS_S / 4:
             self.check()
             self.holder = Holder(**{**asdict(self.holder), "until": time.time() + HOLDS_S})
-            self.storage.replace(_name(self.number), _said(self.holder))
+            self.storage.replace(_name(self.number), _serialise(self.holder))
             self._renewed = time.time()
 
     def check(self) -> None:
@@ -106,38 +106,38 @@ def night_lease(storage: Storage, wait_s: float = 0.0) -> Iterator[NightLease]:
 
     Raises `BusyError` if another process holds it that may be alive, and still does so after `wait_s` seconds.
     """
-    lease = _waited_for(storage, time.monotonic() + wait_s)
+    lease = _wait_for_lease(storage, time.monotonic() + wait_s)
     try:
         yield lease
     finally:
         # A lease that cannot be removed expires.
         with suppress(ArchiveError):
-            if (there := _highest(storage)) and there[1] and there[1].token == lease.holder.token:
+            if (highest := _highest(storage)) and highest[1] and highest[1].token == lease.holder.token:
                 storage.remove(_name(lease.number))
 
 
-def _waited_for(storage: Storage, until: float) -> NightLease:
-    said = False
+def _wait_for_lease(storage: Storage, until: float) -> NightLease:
+    told = False
     while True:
         try:
-            return _taken(storage)
+            return _acquire(storage)
         except BusyError as busy:
             left = until - time.monotonic()
             if left <= 0:
                 raise
-            if not said:
+            if not told:
                 LOG.info("waiting: %s", busy)
-                said = True
+                told = True
             time.sleep(min(POLL_S, left))
 
 
-def _taken(storage: Storage) -> NightLease:
-    there = _highest(storage)
-    number, holder = there or (0, None)
-    if there is not None and (holder is None or not holder.is_dead):
+def _acquire(storage: Storage) -> NightLease:
+    highest = _highest(storage)
+    number, holder = highest or (0, None)
+    if highest is not None and (holder is None or not holder.is_dead):
         raise _busy(storage, holder)
     me = Holder.me()
-    if not storage.write_new(_name(number + 1), _said(me)):
+    if not storage.write_new(_name(number + 1), _serialise(me)):
         raise _busy(storage, None)
     for name, found in _leases(storage):
         if found <= number:
@@ -173,7 +173,7 @@ def _name(number: int) -> str:
     return f"{FOLDER}/lease-{number:08d}.json"
 
 
-def _said(holder: Holder) -> bytes:
+def _serialise(holder: Holder) -> bytes:
     return (json.dumps(asdict(holder), sort_keys=True) + "\n").encode()
 
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from swsdask.comparison.compare import Gate, parse_gate
+from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.measures.names import name_in_gate, written_name
 from swsdask.model.errors import SettingsError, cut
-from swsdask.model.layers import TomlTable, conf_directory, settings_of
+from swsdask.model.layers import PLAINLY, TomlTable, conf_directory, settings_of
 from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
 
 Text = Annotated[str, Field(min_length=1)]
@@ -157,19 +157,21 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
         found = "none" if isinstance(error, FileNotFoundError) else getattr(error, "strerror", None) or str(error)
         remedy = "`swsdask nightly --example` prints one."
         raise SettingsError(f"{place}: expected a file with the settings of nights; found {found}. {remedy}") from None
-    said = settings_of(content, place)
+    given = settings_of(content, place)
     try:
-        settings = NightlySettings.model_validate(said)
+        settings = NightlySettings.model_validate(given)
     except ValidationError as error:
-        raise SettingsError("\n".join(f"{place}: {_explained(each, said)}" for each in _causes(error))) from None
+        raise SettingsError("\n".join(f"{place}: {_explain_fault(each, given)}" for each in _causes(error))) from None
     here = local_path(place)
     folder = parted(place)[0] if here is None else str(Path(here).resolve().parent)
     evaluations = tuple(each.at(folder) for each in settings.evaluation)
     out = None if settings.out is None else _at(settings.out, folder)
-    if (shared := _shared(evaluations)) is not None:
+    if (shared := _find_shared(evaluations)) is not None:
         raise SettingsError(f"{place}: {shared}: each needs its own.")
-    if out is not None and _normalised(out) in [_normalised(each.out) for each in evaluations]:
-        raise SettingsError(f"{place}: an evaluation and the page of all have the out {out!r}: each needs its own.")
+    for each in evaluations:
+        if out is not None and _normalise(each.out) == _normalise(out):
+            same = f"the overview page and evaluation {each.name!r} have the same out {out!r}"
+            raise SettingsError(f"{place}: {same}; give each its own directory.")
     return settings.model_copy(update={"evaluation": evaluations, "out": out})
 
 
@@ -178,18 +180,18 @@ def example() -> str:
     return (conf_directory() / "nightly" / "example.toml").read_text(encoding="utf-8")
 
 
-def _shared(evaluations: Sequence[NightlyEvaluation]) -> str | None:
+def _find_shared(evaluations: Sequence[NightlyEvaluation]) -> str | None:
     """Describe a name, archive or board that two evaluations share in any spelling; None if they share none."""
     for what in ("name", "archive", "out"):
         values = [getattr(each, what) for each in evaluations]
-        places = values if what == "name" else [*map(_normalised, values)]
+        places = values if what == "name" else [*map(_normalise, values)]
         repeated = [value for value, place in zip(values, places, strict=True) if places.count(place) > 1]
         if repeated:
             return f"two evaluations have the {what} {repeated[-1]!r}"
     return None
 
 
-def _normalised(place: str) -> str:
+def _normalise(place: str) -> str:
     """One spelling of a path or URL."""
     path = local_path(place)
     return place.rstrip("/") if path is None else os.path.normpath(path)
@@ -206,11 +208,11 @@ def _causes(error: ValidationError) -> list[ErrorDetails]:
     return [each for each in errors if each["loc"] not in within]
 
 
-def _explained(error: ErrorDetails, said: TomlTable) -> str:
+def _explain_fault(error: ErrorDetails, given: TomlTable) -> str:
     where, model = [], NightlySettings
     path = list(error["loc"])
     if path[:1] == ["evaluation"] and len(path) > 1:
-        tables = said["evaluation"]
+        tables = given["evaluation"]
         number = int(path[1])
         name = tables[number].get("name", number + 1) if isinstance(tables[number], dict) else number + 1
         where.append(f"evaluation {name!r}")
@@ -218,10 +220,12 @@ def _explained(error: ErrorDetails, said: TomlTable) -> str:
     key = ".".join(map(str, path))
     where += [key] if key else []
     if error["type"] == "extra_forbidden":
+        if model is NightlySettings and path[-1] in NightlyEvaluation.model_fields:
+            return f"{', '.join(where)}: unknown key. Write it below [[evaluation]]."
         near = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1, cutoff=0.0)
         return f"{', '.join(where)}: unknown key. Nearest valid key: {near[0]}."
     if error["type"] == "missing":
         return f"{', '.join(where)}: expected a value; found none. `swsdask nightly --example` prints a whole file."
     if error["type"] == "value_error":
         return f"{', '.join([*where, str(error['ctx']['error'])])}."
-    return f"{', '.join(where)}: {error['msg']}; found {cut(repr(error['input']))}."
+    return f"{', '.join(where)}: {PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."

@@ -1,9 +1,9 @@
 """A night, step by step: look, ingest, score what is new, compare, commit, publish.
 
-Until the night is committed to the history, nothing of it counts, and every step can be repeated: ingested runs and
-computed counts are kept. The commit is one file. The history and the archive alone determine what is published, and
-`latest.json`, which names the night, is written last. So wherever a night was interrupted, the next one ends with the
-same bytes.
+A night has no effect until it is committed to the history, and every step can be repeated: ingested runs stay in the
+archive, and counted statistics in its cache. The commit is one file. The history and the archive alone determine what
+is published, and `latest.json`, which names the night, is written last. So wherever a night was interrupted, the next
+one ends with the same bytes.
 
 After a night, `notify` runs the command that the settings give.
 """
@@ -14,25 +14,20 @@ import logging
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 
 from swsdask import __version__
 from swsdask.api.archives import ingest
-from swsdask.api.manifest import signatures_of
 from swsdask.api.opening import Evaluation, given_tables, judged_files, reference_files
-from swsdask.api.opening import open as open_evaluation
 from swsdask.api.runs import given_runs, with_runs
-from swsdask.api.scoring import resolve_measures
-from swsdask.archive.kept import KnownSources, known_sources
+from swsdask.archive.cache import KnownSources, known_sources
+from swsdask.archive.nights import commit_night, read_history, remove_unfinished
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import is_archive
 from swsdask.archive.versions import versions
-from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
-from swsdask.execution.open import open_executor
+from swsdask.execution.executor import Progress, SerialExecutor, or_unseen
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError, counted
@@ -40,11 +35,11 @@ from swsdask.model.layers import build_settings, load_preset, overrides
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.model.results import Result
 from swsdask.nightly.board import is_published, publish
-from swsdask.nightly.history import History, commit_night, read_history, remove_unfinished
 from swsdask.nightly.inbox import Arrived, look
-from swsdask.nightly.judging import Verdict, Workers, check_conditions, judged, report_of, stored
 from swsdask.nightly.lease import NightLease, night_lease
+from swsdask.nightly.night import Night, stored_archive
 from swsdask.nightly.settings import NightlyEvaluation
+from swsdask.nightly.verdict import Verdict, check_conditions, score_and_compare, score_report
 
 LOG = logging.getLogger("swsdask.nightly")
 
@@ -74,21 +69,21 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     SettingsError
         A key of `by` is unknown, or a gate has a condition that is not scored.
     """
-    storage = Storage(job.archive)
-    past = read_history(storage)
-    evaluation = _there(job)
-    news, gone = _news(job, past, evaluation)
-    known = _known(job, evaluation)
+    past = read_history(Storage(job.archive))
+    night = Night(job, past, or_unseen(None), ExitStack())
+    evaluation = night.open_existing()
+    news, gone = _look_for_news(night, evaluation)
+    known = _read_known(night, evaluation)
     lines = []
     if not _knows_reference(job, known):
-        _read(job)
+        night.read_reference()
         lines = ["the reference will be ingested: it is new"]
         if known is not None:
             lines = ["the reference will be read: its files changed. With other content the night ends with an error"]
-    lines += [f"{each.system}: {each.shown} {_how(each, past)}" for each in _unread(news, known, past)]
+    lines += [f"{each.system}: {each.shown} {_how(each, night)}" for each in _select_unread(night, news, known)]
     lines += [f"{url}, which was refused, is gone" for url in gone]
     if evaluation is not None:
-        due = _due(job, evaluation, past)
+        due = _due(night, evaluation)
         if due or lines:
             check_conditions(job, evaluation)
         lines += [f"{system}: will be scored, {why}" for system, why in due.items()]
@@ -97,8 +92,8 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     return [f"{job.name}: {line}" for line in lines or ["nothing is new"]]
 
 
-def _how(arrived: Arrived, past: History) -> str:
-    before = past.stamps.get(arrived.shown)
+def _how(arrived: Arrived, night: Night) -> str:
+    before = night.past.stamps.get(arrived.shown)
     if not before:
         return "is new"
     return "is now the file of this system" if before == arrived.stamp else "may have changed"
@@ -138,24 +133,23 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
     storage = Storage(job.archive)
     storage.check_writable()
     with night_lease(storage, wait_s) as lease, ExitStack() as stack:
-        renewing = _Renewing(lease, or_unseen(progress))
-        workers = _workers(job, renewing, stack)
         remove_unfinished(storage)
-        past = read_history(storage)
+        night = Night(job, read_history(storage), _Renewing(lease, or_unseen(progress)), stack)
+        past = night.past
         LOG.info("looking for runs", extra={"evaluation": job.name, "phase": "look"})
-        there = _there(job)
-        if kept := _only_kept(job, there):
+        existing = night.open_existing()
+        if kept := _list_only_kept(night, existing):
             LOG.warning(
                 "settings that the archive keeps and the file does not give: %s", kept, extra={"evaluation": job.name}
             )
-        news, gone = _news(job, past, there)
-        known = _known(job, there)
+        news, gone = _look_for_news(night, existing)
+        known = _read_known(night, existing)
         with_reference = not _knows_reference(job, known)
-        unread = _unread(news, known, past)
-        still_refused = _still_refused(news, unread, known, past)
-        refused = _ingest_or_refuse(job, unread, past, renewing, workers, with_reference=with_reference)
-        evaluation = _opened(job) if there is None or unread or with_reference else there
-        due = _due(job, evaluation, past)
+        unread = _select_unread(night, news, known)
+        still_refused = _select_still_refused(night, news, unread, known)
+        refused = _ingest_or_refuse(night, unread, with_reference=with_reference)
+        evaluation = night.open_archive() if existing is None or unread or with_reference else existing
+        due = _due(night, evaluation)
         before = {(each.url, each.problems) for each in past.refused.values()}
         ingested = _without(_without(news, refused), still_refused)
         whole = [each.shown for each in ingested if each.shown in past.refused]
@@ -166,25 +160,23 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
             stamps |= {each.url: UNREAD for each in refused if each.unread}
             sources = {each.system: each.shown for each in ingested}
             notes = [f"Refused before, ingested now: {url}" for url in whole]
-            record, rows = _new_record(
-                job, evaluation, past, stamps, sources, refused, due, notes, today, renewing, workers
-            )
+            record, rows = _new_record(night, evaluation, due, today, stamps, sources, refused, notes)
             lease.check()
-            if past.last is not None and there is not None and not is_published(job, past, by_this_release=False):
-                shown = publish(job, past, _report(job, there, past, renewing, workers), began)
+            if past.last is not None and existing is not None and not is_published(job, past, by_this_release=False):
+                shown = publish(job, past, _report(night, existing), began)
                 missed = Outcome(job, past.last, shown)
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
-            past = read_history(storage)
+            night.past = read_history(storage)
         elif known is not None:
             urls = {each.shown: each.url for each in news}
             known.remember_refused(
                 {RunFile(urls[each.url], each.system): each.problems for each in refused if not each.unread}
             )
-        if record is None or is_published(job, past):
+        if record is None or is_published(job, night.past):
             return Outcome(job)
         LOG.info("publishing", extra={"evaluation": job.name, "phase": "publish"})
-        latest = publish(job, past, _report(job, evaluation, past, renewing, workers), began)
+        latest = publish(job, night.past, _report(night, evaluation), began)
         return Outcome(job, record, latest, missed)
 
 
@@ -206,30 +198,15 @@ class _Renewing:
         self._shown.advance(rows)
 
 
-def _workers(job: NightlyEvaluation, progress: Progress, stack: ExitStack) -> Workers:
-    """Return a function that opens the executor of a night: one for all steps, opened on first use, closed by `stack`.
-
-    Without a cluster it returns None: each step chooses by the amount of work.
-    """
-
-    @cache
-    def opened() -> Executor | None:
-        if not job.cluster:
-            return None
-        engine = build_settings(explicit=_explicit(job)).engine
-        return stack.enter_context(open_executor(engine, progress=progress))
-
-    return opened
-
-
-def _news(job: NightlyEvaluation, past: History, there: Evaluation | None) -> tuple[list[Arrived], list[str]]:
-    """The files that changed since a night last examined them, and the refused files that are gone.
+def _look_for_news(night: Night, existing: Evaluation | None) -> tuple[list[Arrived], list[str]]:
+    """Look for the files that changed since a night last examined them, and the refused files that are gone.
 
     An unchanged file is news too if it is now the file of its system: a later one is gone, or the name is new. So is a
     file that a night ingested into a version that the archive no longer has.
     """
-    held = past if there is None else past.until(stored(there).version)
-    arrived = look(job.inbox, job.pattern)
+    past = night.past
+    held = past if existing is None else past.until(stored_archive(existing).version)
+    arrived = look(night.job.inbox, night.job.pattern)
 
     def is_news(each: Arrived) -> bool:
         if held.stamps.get(each.shown) != each.stamp:
@@ -241,23 +218,18 @@ def _news(job: NightlyEvaluation, past: History, there: Evaluation | None) -> tu
     return news, sorted(past.refused.keys() - {each.shown for each in arrived})
 
 
-def _there(job: NightlyEvaluation) -> Evaluation | None:
-    """Open the archive as it is; None if there is none."""
-    return _opened(job) if is_archive(job.archive) else None
-
-
-def _known(job: NightlyEvaluation, there: Evaluation | None) -> KnownSources | None:
-    """Return the known sources of the existing archive; None without one.
+def _read_known(night: Night, existing: Evaluation | None) -> KnownSources | None:
+    """Read the known sources of the existing archive; None without one.
 
     They include the files that an interrupted night ingested, and files that were only copied or touched since.
     """
-    return None if there is None else known_sources(Storage(job.archive), there.settings.evaluation, Encoding())
+    return None if existing is None else known_sources(night.storage, existing.settings.evaluation, Encoding())
 
 
 def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool:
     """Whether the archive was made from the current reference. Raises `InputError` for a folder that lacks a file.
 
-    Whether a file that is given by name exists is checked when the reference is read (`_read`).
+    Whether a file that is given by name exists is checked when the reference is read.
     """
     if known is None:
         return False
@@ -269,80 +241,52 @@ def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool
     return known.has_reference(reference_files(*named))
 
 
-def _unread(news: Sequence[Arrived], known: KnownSources | None, past: History) -> list[Arrived]:
+def _select_unread(night: Night, news: Sequence[Arrived], known: KnownSources | None) -> list[Arrived]:
     """Select the files that the archive does not know, except those that it knows as refused for their old problems."""
     if known is None:
         return list(news)
     files = {RunFile(each.url, each.system): each for each in news}
-    refused = {url: each.problems for url, each in past.refused.items()}
+    refused = {url: each.problems for url, each in night.past.refused.items()}
     return [files[file] for file in known.parted([*files])[0] if known.refused(file) != refused.get(files[file].shown)]
 
 
-def _explicit(job: NightlyEvaluation) -> dict[str, object]:
-    """The settings, and where the work runs."""
-    engine = {"engine": {"executor": job.cluster}} if job.cluster else {}
-    return {**job.given_settings, **engine}
-
-
-def _only_kept(job: NightlyEvaluation, there: Evaluation | None) -> str:
-    """The settings that apply because the archive keeps them, and the file of the night does not give them."""
-    if there is None or there.judged:
+def _list_only_kept(night: Night, existing: Evaluation | None) -> str:
+    """List the settings that apply because the archive keeps them, and the file of the night does not give them."""
+    if existing is None or existing.judged:
         return ""
-    own = build_settings(None if job.preset is None else load_preset(job.preset), job.compat, _explicit(job))
-    return ", ".join(f"{each.setting}={each.used}" for each in overrides(own, there.settings))
+    preset = None if night.job.preset is None else load_preset(night.job.preset)
+    own = build_settings(preset, night.job.compat, night.given_settings)
+    return ", ".join(f"{each.setting}={each.used}" for each in overrides(own, existing.settings))
 
 
-def _opened(job: NightlyEvaluation, version: int | None = None) -> Evaluation:
-    return open_evaluation(job.archive, version=version, preset=job.preset, compat=job.compat, settings=_explicit(job))
-
-
-def _read(job: NightlyEvaluation) -> Evaluation:
-    """The evaluation of the reference's files."""
-    places = job.reference_places
-    return open_evaluation(
-        places.pop("reference", None),
-        **places,
-        preset=job.preset,
-        compat=job.compat,
-        settings=_explicit(job),
-    )
-
-
-def _still_refused(
-    news: Sequence[Arrived], unread: Sequence[Arrived], known: KnownSources | None, past: History
+def _select_still_refused(
+    night: Night, news: Sequence[Arrived], unread: Sequence[Arrived], known: KnownSources | None
 ) -> list[Arrived]:
     """Select the files that stay refused without being read again: they were only copied or touched."""
     if known is None:
         return []
-    rest = [each for each in _without(news, unread) if each.shown in past.refused]
-    return [each for each in rest if known.refused(RunFile(each.url, each.system)) == past.refused[each.shown].problems]
+    before = night.past.refused
+    rest = [each for each in _without(news, unread) if each.shown in before]
+    return [each for each in rest if known.refused(RunFile(each.url, each.system)) == before[each.shown].problems]
 
 
-def _ingest_or_refuse(
-    job: NightlyEvaluation,
-    news: Sequence[Arrived],
-    past: History,
-    progress: Progress,
-    workers: Workers,
-    *,
-    with_reference: bool,
-) -> list[Refused]:
+def _ingest_or_refuse(night: Night, news: Sequence[Arrived], *, with_reference: bool) -> list[Refused]:
     """Ingest the new runs. Runs with problems are refused and returned.
 
     Runs that were refused before are first validated one by one. If ingesting the others fails, they are too.
 
     The reference is read only if `with_reference`; it must then be that of the archive.
     """
-    refused = _refusals(job, [each for each in news if each.shown in past.refused])
+    refused = _refusals(night, [each for each in news if each.shown in night.past.refused])
     good = _without(news, refused)
     if good or with_reference:
         try:
-            _ingest(job, good, progress, workers, with_reference=with_reference)
+            _ingest(night, good, with_reference=with_reference)
         except InputError as error:
-            more = _refusals(job, good)
+            more = _refusals(night, good)
             if not more and not error.transient:
                 raise
-            _ingest(job, _without(good, more), progress, workers, with_reference=with_reference)
+            _ingest(night, _without(good, more), with_reference=with_reference)
             refused += more
     return sorted(refused, key=lambda each: each.url)
 
@@ -352,25 +296,17 @@ def _without(news: Sequence[Arrived], others: Sequence[Arrived | Refused]) -> li
     return [each for each in news if each.shown not in left_out]
 
 
-def _ingest(
-    job: NightlyEvaluation,
-    news: Sequence[Arrived],
-    progress: Progress,
-    workers: Workers,
-    *,
-    with_reference: bool,
-) -> None:
+def _ingest(night: Night, news: Sequence[Arrived], *, with_reference: bool) -> None:
+    job = night.job
     archive = ingest(
         job.archive,
         **(job.reference_places if with_reference else {}),
         runs={each.system: each.url for each in news},
-        preset=job.preset,
-        compat=job.compat,
-        settings=_explicit(job),
+        **night.opening,
         replace_runs=True,
         change_settings=True,
-        executor=workers(),
-        progress=progress,
+        executor=night.executor,
+        progress=night.progress,
     )
     rows = {run.system: run.rows for run in archive.runs}
     for each in news:
@@ -382,11 +318,11 @@ SHOWN = 5
 """The maximum number of problems of a refused run that are kept."""
 
 
-def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
+def _refusals(night: Night, news: Sequence[Arrived]) -> list[Refused]:
     """Read each run into memory and validate it by itself; return those that have problems."""
     if not news:
         return []
-    reference = _there(job) or _read(job)
+    reference = night.open_existing() or night.read_reference()
     found = []
     for arrived in news:
         try:
@@ -395,90 +331,79 @@ def _refusals(job: NightlyEvaluation, news: Sequence[Arrived]) -> list[Refused]:
                 pass
         except InputError as error:
             problems = tuple(str(problem) for problem in error.problems[:SHOWN])
-            LOG.warning("refused: %s", problems[0], extra={"evaluation": job.name, "system": arrived.system})
+            LOG.warning("refused: %s", problems[0], extra={"evaluation": night.job.name, "system": arrived.system})
             found.append(Refused(arrived.shown, arrived.system, problems, error.total, error.transient))
     return found
 
 
-def _due(job: NightlyEvaluation, evaluation: Evaluation, past: History) -> dict[str, str]:
+def _due(night: Night, evaluation: Evaluation) -> dict[str, str]:
     """The systems to score, because their standing differs from the archive; each with the reason."""
     found = {}
-    signatures = _signatures(job, evaluation)
+    signatures = night.signatures(evaluation)
     for run in evaluation.archive.runs:
-        there, signature = past.standings.get(run.system), signatures[run.system]
-        if there is None:
+        standing, signature = night.past.standings.get(run.system), signatures[run.system]
+        if standing is None:
             found[run.system] = NEW
-        elif there.content != run.content:
+        elif standing.content != run.content:
             found[run.system] = REPLACED
-        elif there.signature != signature:
-            same_version = there.signature.split()[:2] == signature.split()[:2]
+        elif standing.signature != signature:
+            same_version = standing.signature.split()[:2] == signature.split()[:2]
             found[run.system] = SETTINGS if same_version else VERSION
     return found
 
 
-def _signatures(job: NightlyEvaluation, evaluation: Evaluation) -> dict[str, str]:
-    """Return the signature of each system's numbers."""
-    names, _, settings = resolve_measures(job.scored, evaluation.settings)
-    return signatures_of(evaluation.archive, settings, names, job.by)
+def _report(night: Night, evaluation: Evaluation) -> Result | None:
+    """Score the report of the last night: of its version of the archive, and with its settings and release.
 
-
-def _report(
-    job: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
-) -> Result | None:
-    """The report of the last night: of its version of the archive, and with its settings and release.
-
-    None if nothing moved, or if these are no longer there.
+    Returns None if nothing moved, or if these are no longer there.
     """
-    last = past.last
+    last = night.past.last
     if last is None or not last.moves:
         return None
-    if stored(evaluation).version != last.version and last.version in versions(Storage(job.archive)):
-        evaluation = _opened(job, last.version)
-    signatures = _signatures(job, evaluation) if stored(evaluation).version == last.version else {}
-    if any(signatures.get(move.system) != past.standings[move.system].signature for move in last.moves):
+    if stored_archive(evaluation).version != last.version and last.version in versions(night.storage):
+        evaluation = night.open_archive(last.version)
+    signatures = night.signatures(evaluation) if stored_archive(evaluation).version == last.version else {}
+    if any(signatures.get(move.system) != night.past.standings[move.system].signature for move in last.moves):
         late = "night %d: published without a new report, because settings, swsdask or the archive have changed since"
-        LOG.warning(late, last.number, extra={"evaluation": job.name})
+        LOG.warning(late, last.number, extra={"evaluation": night.job.name})
         return None
-    return report_of(job, evaluation, past, progress, workers)
+    return score_report(night, evaluation)
 
 
 def _new_record(
-    job: NightlyEvaluation,
+    night: Night,
     evaluation: Evaluation,
-    past: History,
+    due: Mapping[str, str],
+    today: date,
     stamps: Mapping[str, str],
     sources: Mapping[str, str],
-    refused: Sequence[Refused],
-    due: Mapping[str, str],
+    refused: Iterable[Refused],
     notes: Sequence[str],
-    today: date,
-    progress: Progress,
-    workers: Workers,
 ) -> tuple[Record, list[dict[str, object]]]:
-    """The record and the rows of this night."""
-    number = 1 if past.last is None else past.last.number + 1
+    """Score what is due; return the record and the rows of this night."""
+    last = night.past.last
     day = today.isoformat()
-    if past.last is not None and day < past.last.date:
-        late = f"The clock says {day}, but night {past.last.number} was on {past.last.date}: that date is used."
+    if last is not None and day < last.date:
+        late = f"The clock says {day}, but night {last.number} was on {last.date}: that date is used."
         notes = [*notes, late]
-        day = past.last.date
+        day = last.date
     runs = {run.system: run for run in evaluation.archive.runs}
     rows: list[dict[str, object]] = []
     verdict = Verdict((), (), ())
     if due:
-        verdict, result = judged(job, evaluation, past, due, progress, workers)
-        signatures = _signatures(job, evaluation)
+        verdict, result = score_and_compare(night, evaluation, due)
+        signatures = night.signatures(evaluation)
         rows = [
             {**row, "content": runs[row["system"]].content, "signature": signatures[row["system"]]}
             for row in result.overall.drop_columns(["query"]).to_pylist()
             if row["system"] in due
         ]
-    for said in (*notes, *verdict.gates):
-        LOG.warning(said, extra={"evaluation": job.name})
+    for note in (*notes, *verdict.gates):
+        LOG.warning(note, extra={"evaluation": night.job.name})
     record = Record(
-        number,
+        1 if last is None else last.number + 1,
         day,
-        stored(evaluation).version,
+        stored_archive(evaluation).version,
         __version__,
         stamps=dict(stamps),
         sources=dict(sources),
@@ -505,7 +430,7 @@ def notify(command: Sequence[str], latest: bytes) -> bool:
             LOG.warning("notify: %s: %s", command[0], error)
             return False
         errors.seek(0)
-        said = errors.read().decode(errors="replace").strip().splitlines()
+        lines = errors.read().decode(errors="replace").strip().splitlines()
     if ended.returncode:
-        LOG.warning("notify: %s ended with exit code %d: %s", command[0], ended.returncode, said[-1] if said else "")
+        LOG.warning("notify: %s ended with exit code %d: %s", command[0], ended.returncode, lines[-1] if lines else "")
     return ended.returncode == 0

@@ -1,36 +1,26 @@
-"""A comparison of systems, and their errors: tables in a terminal, JSON and files.
+"""A comparison of systems: tables in a terminal, JSON and files.
 
 With a comparison, a report also has intervals and ties in the leaderboard, and matrices of differences.
-
-Errors are written as files for audio tools. The folder SYSTEM/ has for each document a label track of Audacity (start,
-end and text, separated by tabs) and a TextGrid of Praat. Its tiers are the false alarms and the misses, with several
-tiers of a kind if events overlap. SYSTEM.ctm has a line per event, as a CTM: document, channel, start, duration, text,
-score; `-` for none. Events without times are left out. File names are the names of systems and documents, with %XX for
-characters that file names cannot have.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Errors, Resampling, written_p
+from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling, written_p
 from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, signed, written
 from swsdask.model.tables import Row, tables_as, tables_as_json
-from swsdask.places.reading import Location
-from swsdask.places.writing import together
 from swsdask.render.console import standard_console, standard_table
 from swsdask.render.pages import mark
 
@@ -44,8 +34,6 @@ COMPARISON = "comparison.json"
 
 COMPARED = ("intervals.parquet", "differences.parquet")
 """The tables of a comparison."""
-
-Rows = Sequence[Row]
 
 
 def print_comparison(found: Comparison) -> None:
@@ -76,18 +64,18 @@ def _told(found: Comparison) -> list[str]:
 
 def made(how: Resampling) -> str:
     """Describe how a comparison was made."""
-    of = "queries and documents" if how.resample == "documents" else how.resample
-    drawn = f"{counted(how.replicates, 'replicates')} of the {of}, seed {how.seed}, {how.interval} intervals"
+    units = "queries and documents" if how.resample == "documents" else how.resample
+    drawn = f"{counted(how.replicates, 'replicates')} of the {units}, seed {how.seed}, {how.interval} intervals"
     return f"{drawn}; p adjusted: {'Holm' if how.adjust == 'holm' else 'max-T'}"
 
 
-def _with_best(found: Comparison, condition: str, measure: str) -> Rows:
+def _with_best(found: Comparison, condition: str, measure: str) -> Sequence[Row]:
     tied = found.tied(condition, measure)
     pairs = found.differences_of(condition, measure)
     return [row for row in pairs if tied is None or tied.best in (row["a"], row["b"])]
 
 
-def _intervals(rows: Rows, measure: str, level: float) -> Table:
+def _intervals(rows: Sequence[Row], measure: str, level: float) -> Table:
     table = _table(("System", describe(measure).heading, *_ends(level), "Std. error"), ("System",))
     merit = better(measure) or 1
     for row in sorted(rows, key=lambda row: (math.isnan(row["value"]), -merit * row["value"])):
@@ -96,7 +84,7 @@ def _intervals(rows: Rows, measure: str, level: float) -> Table:
     return table
 
 
-def _differences(rows: Rows, measure: str, level: float) -> Table:
+def _differences(rows: Sequence[Row], measure: str, level: float) -> Table:
     tests = ("p\nbootstrap", "p\nexchange", "p\nsign", "p\nWilcoxon", "p\nadjusted")
     table = _table(("A", "B", "A - B", *_ends(level), *tests), ("A", "B"))
     for row in rows:
@@ -118,7 +106,7 @@ def _p(value: float) -> str:
 
 
 def comparison_as(form: str, found: Comparison) -> str:
-    """A comparison as text.
+    """Return a comparison as text.
 
     "json" is one object with the lists `intervals` and `differences`, null where a number is undefined; CSV has the
     differences; "markdown" and "latex" the systems with their numbers and intervals, a table for every condition.
@@ -142,7 +130,10 @@ def comparison_files(found: Comparison, folder: Path) -> list[str]:
 
 
 def read_comparison(content: bytes, intervals: pa.Table, differences: pa.Table) -> Comparison:
-    """The comparison of a `comparison.json` and its tables. Raises `ValueError` or `KeyError` for another file."""
+    """Return the comparison of a `comparison.json` and its tables.
+
+    Raises `ValueError` or `KeyError` for another file.
+    """
     found = json.loads(content)
     how, notes = Resampling(**found["resampling"]), tuple(found["notes"])
     return Comparison(intervals.cast(INTERVALS), differences.cast(DIFFERENCES), how, notes, found["signature"])
@@ -156,7 +147,7 @@ MOST_SYSTEMS = 40
 
 
 def interval_text(found: Comparison | None, condition: str, measure: str) -> dict[str, tuple[float, float, str]]:
-    """The interval of each system and its text; empty for a measure that was not compared."""
+    """Return the interval of each system and its text; empty for a measure that was not compared."""
     rows = [] if found is None else found.intervals_of(condition, measure)
     return {
         row["system"]: (row["low"], row["high"], f"{written(measure, row['low'])}…{written(measure, row['high'])}")
@@ -166,13 +157,13 @@ def interval_text(found: Comparison | None, condition: str, measure: str) -> dic
 
 
 def tied_with_best(found: Comparison | None, condition: str, measure: str) -> Sequence[str]:
-    """The systems that do not differ significantly from the best one, without the best one."""
+    """Return the systems that do not differ significantly from the best one, without the best one."""
     tied = None if found is None else found.tied(condition, measure)
     return () if tied is None else tied.others
 
 
 def differences(found: Comparison | None, board: Board, condition: str) -> dict[str, object] | None:
-    """The matrix of every measure that was compared in a condition; None if none was."""
+    """Return the matrix of every measure that was compared in a condition; None if none was."""
     measures = [measure for where, measure in found.measures if where == condition] if found is not None else []
     if found is None or not measures:
         return None
@@ -188,7 +179,7 @@ def differences(found: Comparison | None, board: Board, condition: str) -> dict[
 
 
 def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> dict[str, object]:
-    """Differences row - column of the best systems; rows and columns without any are left out."""
+    """Return differences row - column of the best systems; rows and columns without any are left out."""
     pairs: dict[tuple[str, str], Row] = {}
     for row in found.differences_of(condition, measure):
         pairs[row["a"], row["b"]] = row
@@ -228,124 +219,3 @@ def _cell(measure: str, pair: Row | None) -> dict[str, object]:
         "colour": ("alike" if better(measure) * difference > 0 else "unlike") if share else "",
         "share": share,
     }
-
-
-Event = Row
-
-_SHOWN = {"false_alarm": "FA", "miss": "MISS"}
-
-
-def print_errors(found: Errors) -> None:
-    """Print the queries of each system to stdout, at full width unless stdout is a terminal."""
-    console = standard_console()
-    lists: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in found.query_table.to_pylist():
-        lists[row["system"], row["condition"]].append(row)
-    for (system, condition), rows in lists.items():
-        console.print(Text(system if condition == "all" else f"{system}, {condition}", "bold"))
-        console.print(Text(f"Cost of a query: P_miss + {found.beta:.10g} P_fa", "dim"))
-        headings = ("Query", "Cost", "Targets", "Misses", "False alarms", "Confused with")
-        table = standard_table(headings, ("Query", "Confused with"))
-        for row in rows:
-            numbers = (f"{row[name]:,}" for name in ("n_target", "n_miss", "n_false_alarm"))
-            table.add_row(Text(row["query"]), f"{row['cost']:.4f}", *numbers, Text(", ".join(row["confused_with"][:5])))
-        console.print(table)
-        console.print()
-    for line in (*found.notes, f"Signature: {found.signature}"):
-        console.print(Text(line), soft_wrap=not console.is_terminal)
-
-
-def errors_as(form: str, found: Errors) -> str:
-    """Errors as text: "json" is one object with the lists `queries` and `events`, CSV has the queries."""
-    return tables_as(form, found.tables, "queries")
-
-
-def write_errors(found: Errors, directory: Location) -> list[str]:
-    """Write `queries.parquet`, `events.parquet` and the files for audio tools. Returns a description of the files.
-
-    Equal errors give equal bytes. Raises `OSError` if the directory cannot be written.
-    """
-    with together(directory) as hidden:
-        for name, table in (("queries", found.query_table), ("events", found.event_table)):
-            pq.write_table(table, hidden / f"{name}.parquet", compression="zstd")
-        by_document: dict[tuple[str, str], list[Event]] = defaultdict(list)
-        of_several = found.event_table.drop_columns(["condition"]).to_pylist()
-        for event in {repr(event): event for event in of_several}.values():
-            if event["start"] is not None and event["document"]:
-                by_document[event["system"], event["document"]].append(event)
-        lines: dict[str, list[str]] = defaultdict(list)
-        for (system, document), events in sorted(by_document.items()):
-            events.sort(key=lambda event: (event["start"], event["end"], event["event"], event["query"]))
-            folder = hidden / quote(system, safe=" ")
-            folder.mkdir(exist_ok=True)
-            name = quote(document, safe=" ")
-            (folder / f"{name}.txt").write_text(audacity_labels(events), encoding="utf-8")
-            (folder / f"{name}.TextGrid").write_text(textgrid(events), encoding="utf-8")
-            lines[system] += [_ctm_line(event) for event in events]
-        for system, own in lines.items():
-            (hidden / f"{quote(system, safe=' ')}.ctm").write_text("".join(own), encoding="utf-8")
-    return ["queries.parquet", "events.parquet", "SYSTEM.ctm", "SYSTEM/DOCUMENT.txt", "SYSTEM/DOCUMENT.TextGrid"]
-
-
-def audacity_labels(events: Iterable[Event]) -> str:
-    """A label track: start and end in seconds and text of each event, separated by tabs."""
-    return "".join(f"{event['start']:.4f}\t{event['end']:.4f}\t{_label(event)}\n" for event in events)
-
-
-def _label(event: Event) -> str:
-    score = "" if event["score"] is None else f" {event['score']:.6g}"
-    confused = f" ({', '.join(event['confused_with'])})" if event["confused_with"] else ""
-    return f"{_SHOWN[event['event']]} {event['query']}{score}{confused}"
-
-
-def _ctm_line(event: Event) -> str:
-    duration = event["end"] - event["start"]
-    score = "-" if event["score"] is None else f"{event['score']:.6g}"
-    text = f"{_SHOWN[event['event']]}:{event['query']}"
-    document = "%20".join(event["document"].split(" "))
-    return f"{document} {event['channel']} {event['start']:.4f} {duration:.4f} {'%20'.join(text.split(' '))} {score}\n"
-
-
-def textgrid(events: Sequence[Event]) -> str:
-    """A TextGrid of Praat in its long text form, whose interval tiers cover the time from 0 to the last event's end."""
-    end = max(event["end"] for event in events)
-    tiers = [
-        (f"{_SHOWN[kind]} {number}", tier)
-        for kind in _SHOWN
-        for number, tier in enumerate(_apart([event for event in events if event["event"] == kind]), 1)
-    ]
-    lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end:.4f}"]
-    lines += ["tiers? <exists>", f"size = {len(tiers)}", "item []:"]
-    for number, (name, tier) in enumerate(tiers, 1):
-        intervals = _tiling(tier, end)
-        lines += [f"    item [{number}]:", '        class = "IntervalTier"', f'        name = "{name}"']
-        lines += ["        xmin = 0", f"        xmax = {end:.4f}", f"        intervals: size = {len(intervals)}"]
-        for place, (begin, stop, text) in enumerate(intervals, 1):
-            quoted = text.replace('"', '""')
-            lines += [f"        intervals [{place}]:", f"            xmin = {begin:.4f}"]
-            lines += [f"            xmax = {stop:.4f}", f'            text = "{quoted}"']
-    return "\n".join(lines) + "\n"
-
-
-def _apart(events: Sequence[Event]) -> list[list[Event]]:
-    """The events, sorted by start, in as few lists without overlaps as possible; events of no duration are left out."""
-    tiers: list[list[Event]] = []
-    for event in events:
-        if event["end"] > event["start"]:
-            free = next((tier for tier in tiers if tier[-1]["end"] <= event["start"]), None)
-            if free is None:
-                tiers.append([event])
-            else:
-                free.append(event)
-    return tiers
-
-
-def _tiling(events: Sequence[Event], end: float) -> list[tuple[float, float, str]]:
-    """Intervals from 0 to `end`, empty between the events."""
-    intervals, at = [], 0.0
-    for event in events:
-        if event["start"] > at:
-            intervals.append((at, event["start"], ""))
-        intervals.append((event["start"], event["end"], _label(event)))
-        at = event["end"]
-    return [*intervals, (at, end, "")] if end > at else intervals

@@ -54,21 +54,24 @@ class Axis:
         return (self.high - self.low) / (_probit(self.ticks[-1]) - self.first)
 
     def position(self, p: float) -> float:
-        """The position of a probability; one outside the frame is placed just outside it."""
+        """Return the position of a probability; one outside the frame is placed just outside it."""
         return float(self.positions(np.array([p]))[0])
 
     def positions(self, p: F64) -> F64:
-        """The positions of probabilities."""
+        """Return the positions of probabilities."""
         near = np.clip(p, self.ticks[0] / 2, (1 + self.ticks[-1]) / 2)
         deviates = np.array([_probit(each) for each in near.tolist()])
         return self.low + (deviates - self.first) * self.scale
 
     def clamped(self, p: float) -> float:
-        """The same, but a probability outside the frame is placed on its edge."""
+        """Return the same, but a probability outside the frame is placed on its edge."""
         return self.position(min(max(p, self.ticks[0]), self.ticks[-1]))
 
     def fitted(self, p: F64) -> Axis:
-        """The ticks around the given probabilities, at least four, over the whole length; the same axis without any."""
+        """Return the ticks around the given probabilities, at least four, over the whole length.
+
+        Without any it is the same axis.
+        """
         if not len(p):
             return self
         first = int(np.searchsorted(self.ticks, p.min(), "right")) - 1
@@ -77,7 +80,7 @@ class Axis:
         return Axis(self.ticks[first : last + 1], self.low, self.high)
 
     def cells(self, p: F64, n: int) -> I64:
-        """The part of the axis with each probability, from 1 to `n`; 0 below the axis, n + 1 above it."""
+        """Return the part of the axis with each probability, from 1 to `n`; 0 below the axis, n + 1 above it."""
         edges = np.linspace(_probit(self.ticks[0]), _probit(self.ticks[-1]), n + 1)
         return np.searchsorted([_normal(edge) for edge in edges.tolist()], p, "right")
 
@@ -101,12 +104,12 @@ class Frame:
     y: Axis
 
     def fitted(self, x: F64, y: F64) -> Frame:
-        """The part of the frame, from tick to tick, that shows the points inside it."""
+        """Return the part of the frame, from tick to tick, that shows the points inside it."""
         inside = (x >= self.x.ticks[0]) & (x <= self.x.ticks[-1]) & (y >= self.y.ticks[0]) & (y <= self.y.ticks[-1])
         return Frame(self.x.fitted(x[inside]), self.y.fitted(y[inside]))
 
     def curve(self, threshold: ArrayLike, p_fa: ArrayLike, p_miss: ArrayLike, limit: int) -> DrawnCurve:
-        """A curve of at most about `limit` points, from the highest threshold down.
+        """Return a curve of at most about `limit` points, from the highest threshold down.
 
         The frame is divided into cells, and only the first and the last point in a cell are kept, so that the ends and
         every visible step remain. Points where a rate is not defined are left out.
@@ -122,7 +125,7 @@ class Frame:
         return DrawnCurve(self.x.positions(values[1]).round(1), self.y.positions(values[2]).round(1), *values)
 
     def line_of_equal_value(self, twv: float, beta: float) -> str:
-        """The line of equal TWV, P_miss = 1 - TWV - beta P_fa (2013 measures document, Eq. 6), as SVG path data.
+        """Return the line of equal TWV, P_miss = 1 - TWV - beta P_fa (2013 measures document, Eq. 6), as SVG path data.
 
         It is "" if the line lies outside the frame.
         """
@@ -135,7 +138,7 @@ class Frame:
 
 
 def frame_down_to(lowest_miss: float) -> Frame:
-    """NIST's frame, extended downwards to `lowest_miss`, the lowest miss probability that is marked."""
+    """Return NIST's frame, extended downwards to `lowest_miss`, the lowest miss probability that is marked."""
     fitting = [tick for tick in Y_TICKS if tick <= min(LOWEST_MISS, lowest_miss)]
     bottom = fitting[-1] if fitting else Y_TICKS[0]
     y_ticks = tuple(tick for tick in Y_TICKS if tick >= bottom)
@@ -143,7 +146,7 @@ def frame_down_to(lowest_miss: float) -> Frame:
 
 
 def percent(p: float) -> str:
-    """A probability in percent, with at most four decimals."""
+    """Return a probability in percent, with at most four decimals."""
     return f"{100 * p:.4f}".rstrip("0").rstrip(".")
 
 
@@ -169,7 +172,7 @@ DRAWN = 12
 
 
 def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, object]]]:
-    """The plots of every condition, in the order of `KINDS`."""
+    """Return the plots of every condition, in the order of `KINDS`."""
     with_curves = {condition: drawn(found, condition) for condition in found.conditions}
     n_curves = 2 * len(KINDS) * sum(map(len, with_curves.values()))
     limit = min(1200, max(100, MOST_POINTS // max(1, n_curves)))
@@ -184,21 +187,21 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, object]]
                 if own.num_rows:
                     plot = _figure(own, found, condition, kind, frame, limit)
                     plot["not_drawn"] = len(found.ranked(condition)) - len(with_curves[condition])
-                    number = sum(map(len, plots.values()))
-                    plots.setdefault(condition, []).append({**plot, "title": title, "id": str(number)})
+                    place = sum(map(len, plots.values()))
+                    plots.setdefault(condition, []).append({**plot, "title": title, "id": str(place)})
     return plots
 
 
 def _frames(points: Mapping[str, pa.Table], found: Board, kind: str) -> dict[str, Frame]:
-    """The frames of one kind of curve by title, the same for all conditions, so that these can be compared.
+    """Return the frames of one kind of curve by title, the same for all conditions, so that these can be compared.
 
     The first frame fits the curves. DET curves also have NIST's frame, extended to every operating point.
     """
     marks = [
-        mark
+        point
         for condition in points
         for system in drawn(found, condition)
-        for mark in _marks(found, condition, system, kind).values()
+        for point in _marks(found, condition, system, kind).values()
     ]
     full = frame_down_to(min((each["miss"] for each in marks), default=1.0))
     x = np.concatenate([*(own["x"].to_numpy() for own in points.values()), [each["fa"] for each in marks]])
@@ -225,12 +228,12 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
             continue
         placed = {
             name: {
-                **mark,
-                "x": round(frame.x.clamped(mark["fa"]), 1),
-                "y": round(frame.y.clamped(mark["miss"]), 1),
-                "text": f"P_miss {mark['miss']:.4g}, P_fa {mark['fa']:.4g}",
+                **point,
+                "x": round(frame.x.clamped(point["fa"]), 1),
+                "y": round(frame.y.clamped(point["miss"]), 1),
+                "text": f"P_miss {point['miss']:.4g}, P_fa {point['fa']:.4g}",
             }
-            for name, mark in marks[system].items()
+            for name, point in marks[system].items()
         }
         systems.append(
             {
@@ -252,8 +255,8 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
                 "p_fa": numbers(curve.p_fa),
                 "p_miss": numbers(curve.p_miss),
                 "points": [
-                    {**{key: mark[key] for key in ("x", "y", "kind")}, **{k: number(mark[k]) for k in _NUMBERS}}
-                    for mark in placed.values()
+                    {**{key: point[key] for key in ("x", "y", "kind")}, **{k: number(point[k]) for k in _NUMBERS}}
+                    for point in placed.values()
                 ],
             }
         )
@@ -278,7 +281,7 @@ _NUMBERS = ("threshold", "fa", "miss")
 
 
 def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, Row]:
-    """The operating points of a system that lie on a kind of curve."""
+    """Return the operating points of a system that lie on a kind of curve."""
     marks = {}
     for name, (words, *measures) in OPERATING_POINTS[kind].items():
         threshold, fa, miss = (found.value(condition, system, measure) for measure in measures)
@@ -288,7 +291,7 @@ def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, Ro
 
 
 def _ticks(axis: Axis, bare: Set[float] = frozenset(), minor: Set[float] = frozenset()) -> list[dict[str, object]]:
-    """Ticks with their labels; bare ones have none, and minor ones are hidden on narrow screens."""
+    """Return ticks with their labels; bare ones have none, and minor ones are hidden on narrow screens."""
     return [
         {
             "at": round(axis.position(tick), 1),
@@ -300,7 +303,7 @@ def _ticks(axis: Axis, bare: Set[float] = frozenset(), minor: Set[float] = froze
 
 
 def _lines(frame: Frame, beta: float) -> list[dict[str, object]]:
-    """Lines of equal TWV, each labelled where it starts."""
+    """Return lines of equal TWV, each labelled where it starts."""
     lines = []
     for level in TWV_LEVELS:
         line = frame.line_of_equal_value(level, beta)

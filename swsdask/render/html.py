@@ -2,8 +2,6 @@
 
 Curves and bars are SVG made here rather than by a plotting library in the page: the page opens at once, follows the
 reader's light or dark colours, and prints sharply.
-
-A section shows the losses of each system, as stacked bars, and its costliest queries.
 """
 
 from __future__ import annotations
@@ -12,26 +10,24 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow.compute as pc
-
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.layers import matching_presets
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, distinct_headings, written
-from swsdask.model.name_columns import names_of, rows_with
+from swsdask.model.name_columns import rows_with
 from swsdask.model.results import RankCorrelation, Result
-from swsdask.model.system_rows import SystemRows
 from swsdask.places.reading import Location
 from swsdask.places.writing import replacing
 from swsdask.render.comparison import differences, interval_text, tied_with_best
 from swsdask.render.det import figures
 from swsdask.render.discovery import page as discovery_page
 from swsdask.render.environment import environment, script, style
+from swsdask.render.losses import losses
 from swsdask.render.pages import by_condition, by_query, cell, drawn, mark, provenance, runs
 from swsdask.render.rank_correlation import compared
 from swsdask.render.sections import KINDS, RETRIEVAL_CURVES, calibration, processing_load, retrieval
+from swsdask.render.worst_queries import worst_queries
 
 BARS = ("stwv", "otwv", "mtwv", "atwv")
 """The measures that bars of a leaderboard show, the widest first."""
@@ -218,106 +214,3 @@ def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, objec
         }
         for measure, name in zip(measures, distinct_headings(measures), strict=True)
     ]
-
-
-WIDTH = 220
-"""The size of a bar, in units of the picture."""
-
-LISTED = 10
-"""The number of queries that are listed for a system."""
-
-OPEN = 6
-"""The number of systems whose queries are shown unfolded."""
-
-TWV = ("atwv", "loss_threshold", "loss_across_queries", "loss_within_query", "loss_not_found")
-"""The parts of a bar from the left: what is reached, then what is lost; together they are 1."""
-
-CNXE = ("cnxe_min", "calibration_loss")
-"""The parts of C_nxe."""
-
-
-def losses(found: Board, condition: str) -> dict[str, object] | None:
-    """The bars and numbers of each system; None if the result has none of the parts."""
-    stacks = [parts for parts in (TWV, CNXE) if set(parts) <= set(found.measures)]
-    systems = found.ranked(condition)
-    values = {parts: [[found.value(condition, s, m) for m in parts] for s in systems] for parts in stacks}
-    stacks = [parts for parts in stacks if not np.isnan(values[parts]).all()]
-    if not stacks:
-        return None
-    ends = {parts: _ends(values[parts]) for parts in stacks}
-    return {
-        "width": WIDTH,
-        "stacks": [
-            {
-                "about": "ATWV, and what is lost" if parts is TWV else "C_nxe",
-                "low": f"{ends[parts][0]:g}",
-                "high": f"{ends[parts][1]:g}",
-                "columns": [{"heading": describe(m).heading, "title": describe(m).title, "part": m} for m in parts],
-            }
-            for parts in stacks
-        ],
-        "rows": [
-            {
-                "system": system,
-                **mark(found, system),
-                "stacks": [
-                    {
-                        "boxes": _boxes(parts, values[parts][row], *ends[parts]),
-                        "text": ", ".join(
-                            f"{describe(m).heading} {written(m, value)}"
-                            for m, value in zip(parts, values[parts][row], strict=True)
-                        ),
-                        "cells": [cell(m, value) for m, value in zip(parts, values[parts][row], strict=True)],
-                    }
-                    for parts in stacks
-                ],
-            }
-            for row, system in enumerate(systems)
-        ],
-    }
-
-
-def _ends(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The ends of the scale that bars of one kind share: 0 and 1, or wider in steps of a half, -1 and 2 at most."""
-    sums = np.nan_to_num(np.array(rows), posinf=1e9, neginf=-1e9)
-    low, high = float(sums[:, 0].min()), float(sums.sum(axis=1).max())
-    return max(-1.0, min(0.0, math.floor(2 * low) / 2)), min(2.0, max(1.0, math.ceil(2 * high - 1e-9) / 2))
-
-
-def _boxes(parts: Sequence[str], values: Sequence[float], low: float, high: float) -> list[dict[str, object]]:
-    """The parts side by side. A negative one has no width, and shortens the next ones, not those before it."""
-    boxes, begin, drawn = [], 0.0, 0.0
-    for part, value in zip(parts, values, strict=True):
-        if math.isnan(value):
-            break
-        left, right = (WIDTH * (min(max(at, low), high) - low) / (high - low) for at in (begin, begin + value))
-        left = max(left, drawn)
-        if right > left:
-            boxes.append({"part": part, "x": round(left, 1), "width": round(right - left, 1)})
-            drawn = right
-        begin += value
-    return boxes
-
-
-def worst_queries(scores: SystemRows, found: Board, systems: Sequence[str]) -> dict[str, object] | None:
-    """List the queries of each system with the lowest ATWV in the first condition, ascending, equal ones by id.
-
-    Queries with ATWV 1 cost nothing and are not listed. None without ATWV by query.
-    """
-    rows = rows_with(scores.among(systems), condition=found.conditions[:1], measure=["atwv"])
-    rows = rows.filter(pc.and_(pc.is_valid(rows["query"]), pc.less(rows["value"], 1)))
-    values: dict[str, list[tuple[float, str]]] = {system: [] for system in systems}
-    names = (names_of(rows[column]) for column in ("system", "query"))
-    for system, query, value in zip(*names, rows["value"].to_pylist(), strict=True):
-        values[system].append((value, query))
-    listed = [
-        {
-            "system": system,
-            **mark(found, system),
-            "queries": [{"query": query, "text": written("atwv", value)} for value, query in sorted(own)[:LISTED]],
-            "others": max(0, len(own) - LISTED),
-        }
-        for system, own in values.items()
-        if own
-    ]
-    return {"open": listed[:OPEN], "folded": listed[OPEN:]} if listed else None

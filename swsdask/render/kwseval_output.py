@@ -255,7 +255,7 @@ class KwsevalContext:
     texts: Mapping[str, str]
     listed: Mapping[str, frozenset[str]]
 
-    def of(self, system: str) -> KwsevalContext:
+    def for_system(self, system: str) -> KwsevalContext:
         """Select the queries of a system's reports."""
         listed = self.listed.get(system, self.texts)
         return replace(self, texts={query: text for query, text in self.texts.items() if query in listed})
@@ -267,7 +267,7 @@ def write_kwseval_output(
     """Write the reports of every system, and its alignment if there is one; return the paths."""
     paths = []
     for system in result.manifest["runs"]:
-        evaluated = of_systems.of(system)
+        evaluated = of_systems.for_system(system)
         own_scores = result.score_rows.among([system])
         whole = _group(evaluated.whole, own_scores, sorted(evaluated.texts))
         texts = [(ending, iter([text])) for ending, text in kwseval_reports(evaluated, [whole])]

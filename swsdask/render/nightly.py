@@ -308,10 +308,8 @@ def night_lines(name: str, out: str, night: Record) -> list[str]:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _COLUMNS, _LINES = 60, 10
 
-Rows = Sequence[Row]
 
-
-def print_history(rows: Rows, measure: str, n_nights: int) -> None:
+def print_history(rows: Sequence[Row], measure: str, n_nights: int) -> None:
     """Print a line for every system: its numbers, and their course over the nights; the best system comes first."""
     by_system: dict[str, list[Row]] = {}
     for row in rows:
@@ -339,7 +337,7 @@ def print_history(rows: Rows, measure: str, n_nights: int) -> None:
     standard_console().print(table)
 
 
-def print_system(rows: Rows, measure: str, n_nights: int) -> None:
+def print_system(rows: Sequence[Row], measure: str, n_nights: int) -> None:
     """Print a row for every night that scored a system, and a plot over all nights."""
     console = standard_console()
     headings = ("Night", "Date", describe(measure).heading, "Change", "Run", "Signature")
@@ -373,7 +371,7 @@ def text_plot(values: Sequence[float], measure: str) -> list[str]:
     return [*lines, f"{'':>{width}} └{'─' * max(len(shown), len(axis))}", f"{'':>{width}}  {axis}"]
 
 
-def _standing(rows: Rows, n_nights: int) -> list[float]:
+def _standing(rows: Sequence[Row], n_nights: int) -> list[float]:
     """The number that holds in each night, the latest one so far; NaN before the first."""
     scored = {row["night"]: row["value"] for row in rows}
     values, now = [], math.nan

@@ -299,7 +299,7 @@ def _path(recall: F64, precision: F64) -> str:
     return path(*places[:, np.append(True, moved)])
 
 
-MEASURES = ("isf", "ssf", "pmu_index", "pmu_search", "pl")
+LOAD_MEASURES = ("isf", "ssf", "pmu_index", "pmu_search", "pl")
 
 HARDWARE = {
     "count": "Nodes",
@@ -318,7 +318,7 @@ _PHASES = {"both": "indexing and searching", "indexing": "indexing", "searching"
 
 def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, object]:
     """The tables of processing load, a row per system that reports it, and of hardware, a row per type of node."""
-    columns = [measure for measure in MEASURES if measure in found.measures]
+    columns = [measure for measure in LOAD_MEASURES if measure in found.measures]
     condition = found.conditions[0] if found.conditions else ""
     runs = manifest.get("runs", {})
     return {

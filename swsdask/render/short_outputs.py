@@ -238,7 +238,7 @@ _BLOCKS: dict[str, dict[str, dict[str, str]]] = {
 }
 """The blocks of each file by title, and the measures of each block by the tool's row names."""
 
-Values = Mapping[tuple[str, str], float]
+NumbersOfSystem = Mapping[tuple[str, str], float]
 """The numbers of one system by (condition, measure)."""
 
 
@@ -269,7 +269,7 @@ def output_files(result: Result, system: str) -> dict[str, str]:
     return {**tde_files(values, result.manifest["folds"]), f"VERSION_{version}": ""}
 
 
-def tde_files(values: Values, folds: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+def tde_files(values: NumbersOfSystem, folds: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """The files of tde; `folds` has the names of the folds and the number of `stretches` of each condition."""
     return {
         name: "\n".join(
@@ -284,7 +284,7 @@ def tde_files(values: Values, folds: Mapping[str, Mapping[str, object]]) -> dict
 def _block(
     title: str,
     rows: Mapping[str, str],
-    values: Values,
+    values: NumbersOfSystem,
     condition: str,
     folds: Mapping[str, Mapping[str, Any]],
     *,
@@ -313,7 +313,7 @@ def _row(name: str, cells: Sequence[str]) -> str:
     return "  ".join([f"{name:9}", *(f"{cell:5}" for cell in cells)])
 
 
-def _tdev2_files(values: Values, corpus: str) -> dict[str, str]:
+def _tdev2_files(values: NumbersOfSystem, corpus: str) -> dict[str, str]:
     def of(family: str, names: Sequence[str] = _PRF) -> dict[str, float]:
         return {name.replace("_", ""): values["all", f"{family}_{name}"] for name in names}
 

@@ -1,4 +1,4 @@
-"""The two simulation studies (of intervals and tests, and of GAP) as pages, tables in a terminal, and files."""
+"""The coverage study and the GAP study as pages, tables in a terminal, and files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from swsdask.model.comparison import CoverageStudy
 from swsdask.model.measures import describe
-from swsdask.model.results import GapStudy
+from swsdask.model.studies import CoverageStudy, GapStudy
 from swsdask.model.tables import Row, as_json
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
@@ -31,7 +30,7 @@ _WORDS = {
 }
 
 
-def print_interval_study(study: CoverageStudy) -> None:
+def print_coverage_study(study: CoverageStudy) -> None:
     """Print the table to stdout."""
     console = standard_console(120)
     headings = ("Measure", "Interval or test", "Should be", "Is", "95 %\nfrom", "\nto")
@@ -42,7 +41,7 @@ def print_interval_study(study: CoverageStudy) -> None:
     console.print(table)
 
 
-def interval_json(study: CoverageStudy, signature: str) -> str:
+def coverage_json(study: CoverageStudy, signature: str) -> str:
     """The table as JSON, with the signature of the study."""
     made = {
         "signature": signature,
@@ -56,18 +55,18 @@ def interval_json(study: CoverageStudy, signature: str) -> str:
     return as_json(made, indent=2) + "\n"
 
 
-def write_interval_study(study: CoverageStudy, directory: Location, signature: str) -> list[str]:
+def write_coverage_study(study: CoverageStudy, directory: Location, signature: str) -> list[str]:
     """Write `compare.html` and `compare.json`; return their names. Equal studies give equal bytes.
 
     Raises `OSError` if the directory cannot be written.
     """
     with together(directory) as hidden:
-        (hidden / "compare.html").write_text(interval_page(study, signature), encoding="utf-8")
-        (hidden / "compare.json").write_text(interval_json(study, signature), encoding="utf-8")
+        (hidden / "compare.html").write_text(coverage_page(study, signature), encoding="utf-8")
+        (hidden / "compare.json").write_text(coverage_json(study, signature), encoding="utf-8")
     return ["compare.html", "compare.json"]
 
 
-def interval_page(study: CoverageStudy, signature: str) -> str:
+def coverage_page(study: CoverageStudy, signature: str) -> str:
     """The study as one HTML file."""
     kinds = {
         "interval": "Intervals that hold the true value",
@@ -75,7 +74,7 @@ def interval_page(study: CoverageStudy, signature: str) -> str:
     }
     return (
         environment()
-        .get_template("interval_study.html.j2")
+        .get_template("coverage_study.html.j2")
         .render(
             study=study,
             evaluations=len(study.found),

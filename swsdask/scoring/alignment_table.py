@@ -23,6 +23,7 @@ from swsdask.archive.decoded import UnknownDocuments
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.execution.executor import Executor, Progress, naming
 from swsdask.model import system_rows
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.parquet_files import encoded_in_turn
 from swsdask.model.results import ALIGNMENT
 from swsdask.model.schemas import WITHOUT_TIMES
@@ -32,7 +33,6 @@ from swsdask.model.units import TICKS_PER_SECOND
 from swsdask.places.writing import temporary_folder
 from swsdask.scoring.detections import FEW_ROWS, CellTask, cell_name, read_ahead, tasks
 from swsdask.statistics.alignment import make_trials, trial_columns
-from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.segment_trials import targets_of_segments
 
 ABSENT = int(np.iinfo(np.int64).min)

@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from swsdask.archive.kept import KeptStatistics
+from swsdask.archive.cache import CachedStatistics
 from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, naming
 from swsdask.model.errors import FEW, counted, listed
@@ -308,9 +308,9 @@ def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...
 class DetectionSource:
     """A source that counts `statistics` of runs from their `cells`, under a reference; it knows no measure.
 
-    Statistics that are `kept` in the archive are not counted, and counted ones are kept. If workers share the memory of
-    this process, the columns that later rounds of a group need, except for alignment, are held as far as there is room;
-    a group is not much larger.
+    Statistics that are cached in the archive are not counted, and counted ones are cached. If workers share the memory
+    of this process, the columns that later rounds of a group need, except for alignment, are held as far as there is
+    room; a group is not much larger.
     """
 
     def __init__(
@@ -320,7 +320,7 @@ class DetectionSource:
         statistics: Iterable[type[Statistic]],
         executor: Executor,
         rows_per_task: int,
-        kept: KeptStatistics | None = None,
+        cached_statistics: CachedStatistics | None = None,
     ) -> None:
         self.rounds = rounds(statistics)
         self.shared = (executor.share(reference),)
@@ -329,7 +329,7 @@ class DetectionSource:
         self._reference = reference
         self._executor = executor
         self._rows_per_task = rows_per_task
-        self._kept = kept
+        self._cached = cached_statistics
         later = [each for each in chain(*self.rounds[1:]) if not each.aligned]
         self._later = _columns(later, reference)
         self._room = 0
@@ -355,14 +355,14 @@ class DetectionSource:
         this = Round.of(statistics, {run.system: run.scores for run in group}, found, self._reference)
         if not this.prepared:
             return None
-        known = {} if self._kept is None else self._kept.read(this.prepared)
+        known = {} if self._cached is None else self._cached.read(this.prepared)
         left = this.without(known) if known else this
         needing = [run for run in group if run.system in left.prepared]
         is_last = tuple(statistics) == tuple(self.rounds[-1])
         self._hold([run.system for run in group], [] if is_last else [run.system for run in needing])
         work = tasks(self._cells_of, needing, self._executor.workers, self._rows_per_task)
-        keep = None if self._kept is None else partial(self._kept.write, left.prepared)
-        return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, keep)
+        store = None if self._cached is None else partial(self._cached.write, left.prepared)
+        return Plan(work, sum(run.rows for run in needing), (self._executor.share(left),), known, store)
 
     def _hold(self, group: list[str], systems: Sequence[str]) -> None:
         """Hold the cells of some systems, as far as there is room, and release those of other groups."""

@@ -1,9 +1,9 @@
 """The results of one run, computed from its statistics: numbers and curves as tables, and notes.
 
-An archive keeps the results of systems, so that numbers are neither computed nor encoded again. They depend on the rows
-and the attributes of the run, on its name, which is in the rows of results, on the reference with its inputs, on the
-settings of the evaluation, and on the requested measures. The results of a run are kept for the last `MOST` such
-choices. Only measures of this package are kept: the version of others is unknown.
+An archive caches the results of systems, so that numbers are neither computed nor encoded again. They depend on the
+rows and the attributes of the run, on its name, which is in the rows of results, on the reference with its inputs, on
+the settings of the evaluation, and on the requested measures. The results of a run are cached for the last `MOST` such
+choices. Only measures of this package are cached: the version of others is unknown.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from swsdask.archive.kept import OF_RESULTS, KeptFiles, can_keep, digest_of, source_digest
+from swsdask.archive.cache import OF_RESULTS, CacheFiles, can_cache, source_digest
 from swsdask.archive.protocols import Run
 from swsdask.archive.store import StoredArchive
 from swsdask.measures import MEASURES, curves, system_notes
 from swsdask.measures.measure import Curve, Measure, Scored, Values
 from swsdask.measures.names import family_name
 from swsdask.model.errors import SettingsError
+from swsdask.model.hashes import hash_values
 from swsdask.model.name_columns import coded, constant
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.settings import EvaluationSettings
@@ -225,18 +226,18 @@ def name_column(names: Sequence[str], code: I64 | I32) -> pa.Array:
 
 
 MOST = 16
-"""The number of choices of reference, settings and measures for which the results of a run are kept."""
+"""The number of choices of reference, settings and measures for which the results of a run are cached."""
 
 _NUMBER = pa.struct([SCORES.field(name) for name in ("condition", "measure", "value")])
 _NOTE = pa.struct({"text": pa.string(), "summary": pa.string(), "number": pa.int64()})
-_KEPT = pa.schema(
+_CACHED = pa.schema(
     {"scores": pa.binary(), "curves": pa.binary(), "overall": pa.list_(_NUMBER), "notes": pa.list_(_NOTE)}
 )
-"""The results of a run as they are kept."""
+"""The results of a run as they are cached."""
 
 
-class KeptResults:
-    """The results that an archive keeps for one reference, settings and measures."""
+class CachedResults:
+    """The results in the cache of an archive for one reference, settings and measures."""
 
     def __init__(
         self,
@@ -246,20 +247,20 @@ class KeptResults:
         families: Sequence[Measure],
         measures: Sequence[str] | None,
     ) -> None:
-        self.files = KeptFiles(archive.storage, source_digest(OF_RESULTS), MOST)
+        self.files = CacheFiles(archive.storage, source_digest(OF_RESULTS), MOST)
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         names = tuple(type(family).__name__ for family in families)
         requested = None if measures is None else tuple(sorted(set(measures)))
-        self._choice = digest_of((archive.inputs, reference, settings.model_dump(), names, requested))
+        self._choice = hash_values((archive.inputs, reference, settings.model_dump(), names, requested))
 
     def anew(self) -> Self:
         """Return a copy with its own counts."""
-        kept = copy(self)
-        kept.files = self.files.anew()
-        return kept
+        results = copy(self)
+        results.files = self.files.anew()
+        return results
 
     def read(self, systems: Iterable[Run]) -> dict[str, SystemResults]:
-        """The kept results of some systems."""
+        """The cached results of some systems."""
         places = {run.system: self._place(run.system) for run in systems}
         rows = self.files.read(set(places.values()))
         found = {}
@@ -271,12 +272,12 @@ class KeptResults:
         return found
 
     def count_missing(self, systems: Iterable[Run], most: int) -> int:
-        """The number of systems whose results are not kept, counted up to `most`."""
+        """The number of systems whose results are not cached, counted up to `most`."""
         missing = (run for run in systems if not self.files.has(self._place(run.system)))
         return sum(1 for _ in islice(missing, most))
 
     def write(self, results: Mapping[str, SystemResults]) -> None:
-        """Keep the results of some systems."""
+        """Cache the results of some systems."""
         self.files.write({self._place(system): _to_arrow(each) for system, each in results.items()})
 
     def _place(self, system: str) -> str:
@@ -286,16 +287,16 @@ class KeptResults:
         return self.files.place(stored, "results", (self._choice, system, resources))
 
 
-def kept_results(
+def cached_results_of(
     archive: object,
     reference: Reference,
     settings: EvaluationSettings,
     families: Sequence[Measure],
     measures: Sequence[str] | None,
-) -> KeptResults | None:
-    """The results that an archive keeps; None if none can be kept."""
-    if isinstance(archive, StoredArchive) and can_keep(archive) and all(family in MEASURES for family in families):
-        return KeptResults(archive, reference, settings, families, measures)
+) -> CachedResults | None:
+    """The cached results of an archive; None if none can be cached."""
+    if isinstance(archive, StoredArchive) and can_cache(archive) and all(family in MEASURES for family in families):
+        return CachedResults(archive, reference, settings, families, measures)
     return None
 
 
@@ -306,12 +307,14 @@ def _to_arrow(results: SystemResults) -> pa.RecordBatch:
     overall = pa.ListArray.from_arrays([0, len(numbers)], numbers)
     notes = [note._asdict() for note in results.notes]
     scores, curves = memoryview(file_of(results.scores, SCORES)), memoryview(file_of(results.curves, CURVES))
-    return pa.record_batch([[scores], [curves], overall, pa.array([notes], _KEPT.field("notes").type)], schema=_KEPT)
+    return pa.record_batch(
+        [[scores], [curves], overall, pa.array([notes], _CACHED.field("notes").type)], schema=_CACHED
+    )
 
 
 def _from_arrow(row: pa.RecordBatch, system: str) -> SystemResults:
     """Undo `_to_arrow`. Raises `ValueError` for any other row."""
-    if row.schema != _KEPT:
+    if row.schema != _CACHED:
         raise ValueError(f"{row.schema} for results")
     scores, curves = (row.column(name)[0].as_buffer() for name in ("scores", "curves"))
     numbers = pa.RecordBatch.from_struct_array(row.column("overall").flatten())

@@ -78,14 +78,14 @@ class Task(Protocol):
 class Plan:
     """A round of a group: its tasks, the rows of all of them, and the handles of data that tasks need in this round.
 
-    `known` are statistics that need not be counted, by system; `keep` is called with those that were counted.
+    `known` are statistics that need not be counted, by system; `store` is called with those that were counted.
     """
 
     tasks: Iterable[Task]
     rows: int
     shared: Shared = ()
     known: Mapping[str, Statistics] = field(default_factory=dict)
-    keep: Callable[[Mapping[str, Statistics]], None] | None = None
+    store: Callable[[Mapping[str, Statistics]], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +120,11 @@ class SystemResults:
         return self.encoded().__dict__
 
 
-class Keeping(Protocol[SystemOfSource]):
+class ResultCache(Protocol[SystemOfSource]):
     """Results that were computed before."""
 
     def read(self, systems: Sequence[SystemOfSource]) -> dict[str, SystemResults]:
-        """Return the kept results of some systems, by system."""
+        """Return the cached results of some systems, by system."""
         ...
 
     def write(self, results: Mapping[str, SystemResults]) -> None:
@@ -246,7 +246,7 @@ def score_systems(
     counted: Callable[[AnySystem, Statistics], CountedSystem],
     executor: Executor,
     progress: Progress,
-    kept: Keeping[AnySystem] | None = None,
+    cached_results: ResultCache[AnySystem] | None = None,
     spill: Spill | None = None,
 ) -> ResultTables:
     """The results of systems, in their order.
@@ -265,7 +265,7 @@ def score_systems(
         Runs the tasks.
     progress
         Receives the phases of the work.
-    kept
+    cached_results
         Results that need not be computed; computed results are added.
     spill
         Holds the rows; None: they stay in memory.
@@ -277,14 +277,14 @@ def score_systems(
     """
     found: dict[str, SystemResults] = {}
     for group in groups(systems, source.enough):
-        results = {} if kept is None else kept.read(group)
+        results = {} if cached_results is None else cached_results.read(group)
         left = [system for system in group if system.system not in results]
         if left:
             which = _which(len(found), len(group), n_systems)
             computed = _results(left, which, source, counted, executor, progress)
-            if kept is not None:
+            if cached_results is not None:
                 computed = {system: own.encoded() for system, own in computed.items()}
-                kept.write(computed)
+                cached_results.write(computed)
             results |= computed
         for system in group:
             own = results[system.system]
@@ -352,8 +352,8 @@ def _counted(
         )
         for name, values in (*plan.known.items(), *(merged or {}).items()):
             found[name].update(values)
-        if plan.keep is not None and merged:
-            plan.keep(merged)
+        if plan.store is not None and merged:
+            plan.store(merged)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from swsdask.archive.protocols import Run
-from swsdask.measures.average_precision import GeneralisedAveragePrecision
+from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import Note

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
 
-from swsdask.archive.kept import CacheCounts, KeptStatistics
+from swsdask.archive.cache import CacheCounts, CachedStatistics
 from swsdask.archive.protocols import Archive, Cell, Run
 from swsdask.archive.reference_tables import HALF_TICKS_PER_SECOND, audio_time
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, ThreadExecutor, Unseen, or_unseen
-from swsdask.measures.average_precision import GeneralisedAveragePrecision
+from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import FEW, ArchiveError, choices, listed
@@ -25,7 +25,7 @@ from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems
 from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
 from swsdask.scoring.missing_trials import check_complete
-from swsdask.scoring.result_tables import CountedRun, KeptResults, Observer
+from swsdask.scoring.result_tables import CachedResults, CountedRun, Observer
 from swsdask.scoring.rounds import SYSTEMS, ResultTables, Statistics, count_systems, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
@@ -43,8 +43,8 @@ def score_archive(
     alignment: bool = False,
     progress: Progress | None = None,
     observer: Observer | None = None,
-    kept: KeptStatistics | None = None,
-    results: KeptResults | None = None,
+    cached_statistics: CachedStatistics | None = None,
+    cached_results: CachedResults | None = None,
 ) -> ResultTables:
     """Score some systems of an archive.
 
@@ -70,11 +70,11 @@ def score_archive(
         Receives the phases of the work and the rows that are done.
     observer
         Sees each system in the task that computes its numbers.
-    kept
-        The statistics that the archive keeps for this reference: they are not counted again, and counted ones are
+    cached_statistics
+        The statistics in the cache of the archive for this reference: they are not counted again, and counted ones are
         added.
-    results
-        The results that the archive keeps, likewise. An observer does not see systems with kept results.
+    cached_results
+        The results in the cache of the archive, likewise. An observer does not see systems with cached results.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def score_archive(
     shown = or_unseen(progress)
     runs = runs_of(archive, systems)
     request = Requested.of(archive, runs, families, settings, measures, observer)
-    source = _source(archive, reference, request.statistics, executor, settings.engine, kept)
+    source = _source(archive, reference, request.statistics, executor, settings.engine, cached_statistics)
 
     def counted(run: Run, found: Statistics) -> CountedRun:
         return request.counted(run, found, reference, archive.cells)
@@ -94,9 +94,13 @@ def score_archive(
     whole = [run for run in runs if is_small(run)]
     cut = [run for run in runs if not is_small(run)]
     spill = Spill()
-    parts = [score_systems(cut, len(cut), source, counted, executor, shown, results, spill)] if cut or not whole else []
+    parts = []
+    if cut or not whole:
+        parts.append(score_systems(cut, len(cut), source, counted, executor, shown, cached_results, spill))
     if whole:
-        parts += _score_whole(archive, whole, request, source.shared[0], executor, shown, kept, results, spill)
+        parts += _score_whole(
+            archive, whole, request, source.shared[0], executor, shown, cached_statistics, cached_results, spill
+        )
     tables = ResultTables.joined(parts, systems)
     if not alignment:
         return tables
@@ -258,13 +262,13 @@ def _score_whole(
     reference: Reference,
     executor: Executor,
     progress: Progress,
-    kept: KeptStatistics | None,
-    results: KeptResults | None,
+    cached_statistics: CachedStatistics | None,
+    cached_results: CachedResults | None,
     spill: Spill,
 ) -> list[ResultTables]:
     """Score small runs, several in each task: statistics stay in the worker, and only results are sent back.
 
-    The workers also read and write kept statistics and results. `reference` is a handle of the executor.
+    The workers also read and write the cache. `reference` is a handle of the executor.
     """
     progress.begin(SYSTEMS, sum(run.rows for run in runs))
     rows_per_task = min(request.settings.engine.rows_per_task, detections.ROWS_PER_CELL)
@@ -272,23 +276,23 @@ def _score_whole(
     for part, *tallies in executor.map(
         _tables_of,
         _batches(archive, runs, executor.workers, rows_per_task),
-        (reference, executor.share((request, kept, results, executor.folder))),
+        (reference, executor.share((request, cached_statistics, cached_results, executor.folder))),
         done=lambda each: progress.advance(each.rows),
         name=SYSTEMS,
     ):
         tables.append(part.held(spill))
-        for each, tally in zip((kept, results), tallies, strict=True):
+        for each, tally in zip((cached_statistics, cached_results), tallies, strict=True):
             if each is not None:
                 each.files.tally.add(tally)
     return tables
 
 
-_Shared = tuple[Reference, tuple[Requested, KeptStatistics | None, KeptResults | None, str | None]]
+_Shared = tuple[Reference, tuple[Requested, CachedStatistics | None, CachedResults | None, str | None]]
 _Part = tuple[ResultTables, CacheCounts, CacheCounts]
 
 
 def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
-    """The results of the runs of a task, and the numbers of kept statistics and kept results that were used.
+    """The results of the runs of a task, and the numbers of cached statistics and results that were used.
 
     Parts that wait for a store are scored concurrently. Rows are left in the folder that the client can access, if
     there is one: sending them takes longer.
@@ -305,10 +309,10 @@ def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
 
 
 def _tables_of_part(task: WholeRuns, shared: _Shared) -> _Part:
-    reference, (request, kept, results, _) = shared
+    reference, (request, cached_statistics, cached_results, _) = shared
     here = SerialExecutor()
-    own = None if kept is None else kept.anew()
-    own_results = None if results is None else results.anew()
+    own = None if cached_statistics is None else cached_statistics.anew()
+    own_results = None if cached_results is None else cached_results.anew()
 
     held = {run.system: [HeldCell(each) for each in task.cells[run.system]] for run in task.runs}
 
@@ -335,12 +339,12 @@ def _source(
     statistics: Sequence[type[Statistic]],
     executor: Executor,
     settings: EngineSettings,
-    kept: KeptStatistics | None = None,
+    cached_statistics: CachedStatistics | None = None,
 ) -> DetectionSource:
     """The source of statistics, with cells that every worker can read."""
     if archive.place is not None:
         executor.check([archive.place])
-    return DetectionSource(archive.cells, reference, statistics, executor, settings.rows_per_task, kept)
+    return DetectionSource(archive.cells, reference, statistics, executor, settings.rows_per_task, cached_statistics)
 
 
 def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:

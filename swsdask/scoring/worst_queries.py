@@ -18,17 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.archive.conditions import ALL
-from swsdask.measures.measure import Population, Scored, ratio
-from swsdask.model.comparison import EVENTS, WORST_QUERIES, Errors
+from swsdask.measures.measure import Population, Scored
+from swsdask.model.columns import ratio
 from swsdask.model.results import Note, note_lines
 from swsdask.model.trials import I64, Bool, Reference, given_scores
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.model.worst_queries import EVENTS, WORST_QUERIES, Errors
 from swsdask.scoring.alignment_table import ABSENT, Targets, targets_of
 from swsdask.statistics.counts import NO, Counts
 from swsdask.statistics.worst_queries import FoundTargets, HighestFalseAlarms
 
 Event = tuple[str, str, str, int | None, float | None, float | None, float | None, list[str]]
-"""A row of `model.comparison.EVENTS`, without the system and the condition."""
+"""A row of `model.worst_queries.EVENTS`, without the system and the condition."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from swsdask.model.trials import I32, I64, Bool
 _TICKS_PER_MS = 10
 _PHONES_PER_WORD = np.array([1, 2, 3, 4, 5, 6, 7, 8])
 _WORD_LENGTHS = np.array([0.03, 0.17, 0.25, 0.22, 0.14, 0.1, 0.06, 0.03])
+_N_LABELS = 40
 _OTHERWISE = 0.04
 _PAUSE_AFTER = 0.15
 _LEAD_IN_MS = 500
@@ -82,24 +83,23 @@ class SimulatedClasses:
 def simulate_corpus(
     seed: int,
     *,
-    n_phones: int = 80_000,
+    n_phones: int,
     phones_per_file: int = 4_000,
     files_per_speaker: int = 4,
     n_words: int = 5_000,
-    n_labels: int = 40,
 ) -> SimulatedCorpus:
     """Make a corpus of at most `n_phones` phones, with as many whole words as fit, at least one.
 
-    `n_words` is the size of the lexicon, `n_labels` that of the set of phones.
+    `n_words` is the size of the lexicon.
     """
     rng = np.random.default_rng([seed, 0])
-    length, spelled = _lexicon(n_words, n_labels, rng)
+    length, spelled = _lexicon(n_words, rng)
     word_type, n_in_word = _spoken_words(n_phones, length, rng)
     last = np.cumsum(n_in_word)
     first = last - n_in_word
     label = spelled[np.repeat(word_type, n_in_word), np.arange(last[-1]) - np.repeat(first, n_in_word)]
     otherwise = np.flatnonzero(rng.random(len(label)) < _OTHERWISE)
-    label[otherwise] = rng.integers(0, n_labels, len(otherwise))
+    label[otherwise] = rng.integers(0, _N_LABELS, len(otherwise))
 
     duration = np.clip(np.exp(rng.normal(4.3, 0.45, len(label))), 20, 400).astype(np.int64)
     pause = np.where(rng.random(len(first)) < _PAUSE_AFTER, rng.integers(150, 1_500, len(first)), 0)
@@ -118,7 +118,7 @@ def simulate_corpus(
     ends = np.concatenate((begins[1:], [True]))
     return SimulatedCorpus(
         seed=seed,
-        phones=_table(ALIGNMENT, _coded(file, file_names), start, end, _coded(label, _names("p", n_labels))),
+        phones=_table(ALIGNMENT, _coded(file, file_names), start, end, _coded(label, _names("p", _N_LABELS))),
         words=_table(
             ALIGNMENT,
             _coded(file_of_word, file_names),
@@ -168,12 +168,15 @@ def simulate_classes(corpus: SimulatedCorpus, system: Discoverer, number: int = 
     )
 
 
-def _lexicon(n_words: int, n_labels: int, rng: np.random.Generator) -> tuple[I64, I32]:
-    """The number of phones of each word and its phones, int32 [n_words, most phones]; frequent words are short."""
+def _lexicon(n_words: int, rng: np.random.Generator) -> tuple[I64, I32]:
+    """Return the number of phones of each word and its phones, int32 [n_words, most phones].
+
+    Frequent words are short.
+    """
     length = np.sort(rng.choice(_PHONES_PER_WORD, n_words, p=_WORD_LENGTHS))
     length = length[np.argsort(np.arange(n_words) + rng.normal(0, n_words, n_words), kind="stable")]
-    share = 1 / (np.arange(n_labels) + 5.0)
-    spelled = rng.choice(n_labels, (n_words, int(_PHONES_PER_WORD[-1])), p=share / share.sum())
+    share = 1 / (np.arange(_N_LABELS) + 5.0)
+    spelled = rng.choice(_N_LABELS, (n_words, int(_PHONES_PER_WORD[-1])), p=share / share.sum())
     return length, spelled.astype(np.int32)
 
 
@@ -190,7 +193,7 @@ def _spoken_words(n_phones: int, length: I64, rng: np.random.Generator) -> tuple
 
 
 def _classes(kind: I64, in_giant: Bool, most_members: int, rng: np.random.Generator) -> I64:
-    """The class of each fragment, numbered without gaps in random order; 0 is the giant's."""
+    """Return the class of each fragment, numbered without gaps in random order; 0 is the giant's."""
     order = np.argsort(kind, kind="stable")
     ordered = kind[order]
     place = np.arange(len(kind)) - np.searchsorted(ordered, ordered)
@@ -216,7 +219,7 @@ def _coded(codes: I32 | I64, names: Sequence[str]) -> pa.DictionaryArray:
 
 
 def _table(schema: pa.Schema, *columns: pa.Array | I32 | I64) -> pa.Table:
-    """A table of some columns and of line numbers, one line per row."""
+    """Return a table of some columns and of line numbers, one line per row."""
     lines = np.arange(1, len(columns[0]) + 1)
     return pa.table([pa.array(c).cast(f.type) for c, f in zip((*columns, lines), schema, strict=True)], schema=schema)
 
@@ -252,7 +255,7 @@ def write_classes(found: SimulatedClasses, directory: Path) -> None:
 
 
 def _rows(table: pa.Table, *others: str) -> Iterable[pa.ChunkedArray]:
-    """The rows of a table as lines, some at a time."""
+    """Yield the rows of a table as lines, some at a time."""
     for batch in table.to_batches(max_chunksize=1 << 20):
         part = pa.Table.from_batches([batch])
         columns = [_text(part["file"]), _seconds(part["start"]), _seconds(part["end"])]
@@ -264,7 +267,7 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _seconds(ticks: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times in seconds with all digits of a tick."""
+    """Return times in seconds with all digits of a tick."""
     whole = pc.divide(ticks, 10**_TICK_DIGITS)
     part = pc.subtract(ticks, pc.multiply(whole, 10**_TICK_DIGITS))
     return pc.binary_join_element_wise(_text(whole), pc.utf8_lpad(_text(part), _TICK_DIGITS, "0"), ".")

@@ -56,7 +56,7 @@ class SimulatedEvaluation:
 
 
 def simulate(
-    seed: int, *, hours: float = 20.0, n_queries: int = 500, systems: Sequence[SystemModel] = SYSTEMS
+    seed: int, *, hours: float, n_queries: int, systems: Sequence[SystemModel] = SYSTEMS
 ) -> SimulatedEvaluation:
     """Make an evaluation: several languages, two source types, some recordings with two channels.
 
@@ -196,9 +196,9 @@ def nights(runs: Path, inbox: Path) -> list[tuple[str, Callable[[], None]]]:
     `runs` is the folder of the runs of `simulate.evaluation`; `inbox` gets a folder for each system.
     """
 
-    def arrive(system: str, of: str) -> None:
+    def arrive(system: str, original: str) -> None:
         (inbox / system).mkdir(parents=True, exist_ok=True)
-        copyfile(runs / f"{of}.kwslist.xml", inbox / system / "run.kwslist.xml")
+        copyfile(runs / f"{original}.kwslist.xml", inbox / system / "run.kwslist.xml")
 
     def first() -> None:
         for system in ("weak", "middling", "overconfident"):
@@ -242,7 +242,7 @@ def _write(path: Path, parts: list[str]) -> None:
 
 
 def _ecf(documents: pa.Table) -> str:
-    """Excerpts without their language: F4DE's schema has no such attribute, and KWSEval stops reading there."""
+    """Return excerpts without their language: F4DE's schema has no such attribute, and KWSEval stops reading there."""
     rows = _rows(
         '<excerpt audio_filename="audio/',
         documents["document"],
@@ -293,7 +293,7 @@ def _kwlist(queries: pa.Table) -> str:
 
 
 def _kwslist(system: str, run: pa.Table, evaluation: SimulatedEvaluation) -> list[str]:
-    """Every query is listed, with or without detections."""
+    """Return the parts of a file that lists every query, with or without detections."""
     documents = pc.unique(evaluation.documents["document"])
     rows = _rows(
         '<kw file="',
@@ -335,7 +335,7 @@ def _text(numbers: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
 
 
 def _seconds(ticks: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Times of whole milliseconds, in seconds."""
+    """Return times of whole milliseconds, in seconds."""
     return _decimal(pc.divide(pc.cast(ticks, pa.int64()), TICKS_PER_MS), 3)
 
 

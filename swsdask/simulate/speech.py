@@ -108,7 +108,7 @@ class SpokenWords:
 
 
 def make_recordings(hours: float, rng: np.random.Generator) -> Recordings:
-    """Documents that together have `hours` evaluated hours (channels of one recording count once).
+    """Return documents that together have `hours` evaluated hours (channels of one recording count once).
 
     About one recording in four is a telephone conversation, and half of these have two channels. One in twenty starts
     with a lead-in that is not evaluated.
@@ -136,7 +136,7 @@ def make_recordings(hours: float, rng: np.random.Generator) -> Recordings:
 
 
 def make_lexicon(rng: np.random.Generator) -> tuple[list[str], I64]:
-    """The spelling of every word of every language, and the number of its syllables.
+    """Return the spelling of every word of every language, and the number of its syllables.
 
     The word of rank r in language k has the code 2 * VOCABULARY * k + r; ranks from VOCABULARY on are never spoken.
     """
@@ -237,7 +237,7 @@ def choose(n_queries: int, words: SpokenWords, rng: np.random.Generator) -> tupl
 
 
 def find(queries: Queries, words: SpokenWords) -> SpokenQueries:
-    """Every place where a query was spoken: its words in a row, of one speaker, at most `FIND_GAP_MS` apart."""
+    """Return every place where a query was spoken: its words in a row, of one speaker, at most `FIND_GAP_MS` apart."""
     rows = np.lexsort((words.start, words.speaker, words.channel, words.document))
     by = SpokenWords(**{name: column[rows] for name, column in vars(words).items()})
     same = (np.diff(by.document) == 0) & (np.diff(by.channel) == 0) & (np.diff(by.speaker) == 0)
@@ -269,7 +269,7 @@ def find(queries: Queries, words: SpokenWords) -> SpokenQueries:
 
 
 def _spoken_by_frequency(words: SpokenWords) -> list[I64]:
-    """The codes of the words of each language, the most frequent first. Every language has some, said or not."""
+    """Return the codes of the words of each language, the most frequent first. Every language has some, said or not."""
     counts = np.bincount(words.word[words.word >= 0], minlength=2 * VOCABULARY * len(LANGUAGES))
     by_language = counts.reshape(len(LANGUAGES), 2 * VOCABULARY)[:, :VOCABULARY]
     return [
@@ -337,7 +337,7 @@ class DetectionTask:
 
 
 def detect(task: DetectionTask, model: SystemModel, rng: np.random.Generator) -> pa.Table:
-    """The detections of one system: a table of `model.schemas.DETECTIONS`, in its canonical order."""
+    """Return the detections of one system: a table of `model.schemas.DETECTIONS`, in its canonical order."""
     n_queries = len(task.query_ease)
     found = np.clip(model.found * (1 + 0.35 * task.query_ease), 0.02, 0.97)
     mean = model.mean + 0.6 * task.query_ease + rng.normal(0.0, 0.3, n_queries)
@@ -383,7 +383,7 @@ class _Drawn(NamedTuple):
 
 
 def _hits(task: DetectionTask, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Drawn:
-    """Detections of occurrences: hard ones are hard for every system. A few are badly placed."""
+    """Return detections of occurrences: hard ones are hard for every system. A few are badly placed."""
     occurrences = task.occurrences
     n = len(occurrences.query)
     luck = 0.75 * task.hardness + np.sqrt(1 - 0.75**2) * rng.normal(size=n)
@@ -397,7 +397,7 @@ def _hits(task: DetectionTask, model: SystemModel, found: F64, mean: F64, rng: n
 
 
 def _false_alarms(task: DetectionTask, model: SystemModel, found: F64, mean: F64, rng: np.random.Generator) -> _Drawn:
-    """Detections at random places; their number and scores make the score a log-likelihood ratio."""
+    """Return detections at random places; their number and scores make the score a log-likelihood ratio."""
     centre = mean - model.spread**2
     below = _each(_NORMAL.cdf, (model.pruning - centre) / model.spread)
     density = found * np.exp(model.spread**2 / 2 - mean) * (1 - below)
@@ -425,7 +425,7 @@ def _beside(rows: _Drawn, share: float, rng: np.random.Generator) -> _Drawn:
 
 
 def _track_of(task: DetectionTask, occurrence: I64) -> I64:
-    """The track in which each of the given occurrences lies."""
+    """Return the track in which each of the given occurrences lies."""
     tracks = task.recordings.track_document.astype(np.int64) * 8 + task.recordings.track_channel
     wanted = task.occurrences.document[occurrence].astype(np.int64) * 8 + task.occurrences.channel[occurrence]
     return np.searchsorted(tracks, wanted)

@@ -51,10 +51,10 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdask.kernels.align import Candidates, Occurrences, align, in_time_order, near_occurrences
+from swsdask.model.columns import row_changes
 from swsdask.model.schemas import INSIDE
 from swsdask.model.trials import F64, I8, I32, I64, AlignmentRule, Detections, Reference, ScoreRange, Trials
 from swsdask.model.units import TICKS_PER_SECOND
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.place_trials import (
     Places,
     best_entries,
@@ -73,7 +73,7 @@ from swsdask.statistics.segment_trials import segment_places, segment_trials
 def virtual_trials(
     detections: Detections, reference: Reference, scores: ScoreRange, *, aligned: bool, source: str
 ) -> Trials:
-    """Every evaluated detection as a trial, in the order of the rows; hits are those mapped to an occurrence."""
+    """Return every evaluated detection as a trial, in the order of the rows; hits are those mapped to an occurrence."""
     rows = evaluated_rows(detections, reference, source)
     hit, occurrence = _mapped(detections, rows, reference, scores) if aligned else (None, None)
     kept = slice(None) if rows is None else rows
@@ -105,7 +105,7 @@ class _OccurrenceGroups(NamedTuple):
 
 
 def _in_seconds(reference: Reference) -> bool:
-    """Whether mid-points are compared as in NIST's tools."""
+    """Return whether mid-points are compared as in NIST's tools."""
     return reference.rule.arithmetic != "exact"
 
 
@@ -140,7 +140,7 @@ def _groups(reference: Reference) -> _OccurrenceGroups:
 
 
 def rows_near_occurrences(detections: Detections, rows: I64 | None, reference: Reference) -> I64:
-    """The evaluated rows (None: all) that may be paired with an occurrence, ascending int64."""
+    """Return the evaluated rows (None: all) that may be paired with an occurrence, ascending int64."""
     return _near(detections, rows, reference)[0]
 
 
@@ -170,7 +170,7 @@ def _near(detections: Detections, rows: I64 | None, reference: Reference) -> tup
 
 
 def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scores: ScoreRange) -> tuple[I64, I32]:
-    """The trials that are mapped to an occurrence, ascending, and the occurrence of each."""
+    """Return the trials that are mapped to an occurrence, ascending, and the occurrence of each."""
     d = detections
     groups = _groups(reference)
     near, near_group, lowest, highest = _near(d, rows, reference)
@@ -183,7 +183,7 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     # A cell concerns only a few neighbouring groups of the evaluation.
     first, last = (int(near_group.min()), int(near_group.max()) + 1) if len(near) else (0, 0)
     begins = groups.occurrence[first : last + 1]
-    of, within = groups.occurrences, slice(begins[0], begins[-1])
+    occurrences, within = groups.occurrences, slice(begins[0], begins[-1])
     of_group, order, middle = in_time_order(
         near, near_group - np.int32(first), last - first, d.start, d.duration, d.score, decision, _in_seconds(reference)
     )
@@ -191,7 +191,9 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
     mapped = align(
         Candidates(middle, start, start + d.duration[order], d.score[order]),
         of_group,
-        Occurrences(of.opens[within], of.closes[within], of.start[within], of.end[within]),
+        Occurrences(
+            occurrences.opens[within], occurrences.closes[within], occurrences.start[within], occurrences.end[within]
+        ),
         begins - begins[0],
         lowest[first:last],
         highest[first:last],
@@ -205,7 +207,7 @@ def _mapped(detections: Detections, rows: I64 | None, reference: Reference, scor
 
 
 def trial_columns(rule: AlignmentRule, n_groups: int, aligned: bool) -> tuple[str, ...]:
-    """The columns of detections that `make_trials` needs, in the order of the table."""
+    """Return the columns of detections that `make_trials` needs, in the order of the table."""
     needed = {"query", "score"}
     if rule.outside != "false_alarm":
         needed.add("inside")
@@ -222,7 +224,7 @@ def trial_columns(rule: AlignmentRule, n_groups: int, aligned: bool) -> tuple[st
 def make_trials(
     detections: Detections, reference: Reference, scores: ScoreRange, *, aligned: bool, source: str = "detections"
 ) -> Trials:
-    """The trials of one system in one cell.
+    """Return the trials of one system in one cell.
 
     `detections` has at least the columns that `trial_columns` names. Unaligned trials are the same in the same order,
     without decisions and outcomes; they do not exist if the groups of trials depend on the alignment. Scores of trials
@@ -252,7 +254,7 @@ def _trials(detections: Detections, reference: Reference, scores: ScoreRange, *,
 
 
 def ranked_events(trials: Trials, reference: Reference) -> tuple[Trials, int]:
-    """The events of a cell's aligned trials, as trials; and the number of further detections of these events.
+    """Return the events of a cell's aligned trials, as trials; and the number of further detections of these events.
 
     The rule leaves out further detections, or makes them false alarms. The columns that `trials` was made of, and
     `position` for "first", must have been read.
@@ -342,7 +344,7 @@ def _aligned(trials: Trials) -> tuple[Detections, I64]:
 
 
 def _places(detections: Detections, reference: Reference) -> tuple[Places, I64]:
-    """The places of trials, and `Places.of_detection`, -1 where a detection does not count."""
+    """Return the places of trials, and `Places.of_detection`, -1 where a detection does not count."""
     kind = segment_places if reference.rule.trials == "segment" else document_places
     places = kind(detections, reference, aligned=True)
     return places, evaluated_places(places, evaluated_rows(detections, reference, "detections"))

@@ -20,12 +20,12 @@ from swsdask.statistics.statistic import FirstRound
 
 
 def strata_of(condition: Condition) -> Bool:
-    """The strata of a condition: bool [n_queries, n_groups]."""
+    """Return the strata of a condition: bool [n_queries, n_groups]."""
     return condition.queries[:, np.newaxis] & condition.groups
 
 
 def stratum_numbers(query: I32, group: I16, n_groups: int) -> I64:
-    """The numbers of some strata in row-major order."""
+    """Return the numbers of some strata in row-major order."""
     numbers: I64 = query.astype(np.int64) * n_groups + group
     return numbers
 
@@ -65,13 +65,13 @@ def class_layers(reference: Reference) -> tuple[I32, int]:
 
 
 def layers_of(reference: Reference, number: int) -> I32:
-    """The layers of the classes of condition `number`, ascending."""
+    """Return the layers of the classes of condition `number`, ascending."""
     layer, _ = class_layers(reference)
     return np.unique(layer[class_targets(reference)[number] >= 0])
 
 
 def stratum_layers(query: I32, group: I16, reference: Reference) -> I32:
-    """The layers of some strata; -1: no condition counts the stratum."""
+    """Return the layers of some strata; -1: no condition counts the stratum."""
     layer, _ = class_layers(reference)
     return np.append(layer, np.int32(-1))[reference.class_of[query, group]]
 
@@ -90,17 +90,17 @@ class Stretches:
 
 
 def ends_of(scores: F64) -> F64:
-    """The lowest and the highest of some scores, float64 [2]; empty if there are none."""
+    """Return the lowest and the highest of some scores, float64 [2]; empty if there are none."""
     return np.array([scores.min(), scores.max()] if len(scores) else [], np.float64)
 
 
 def trial_groups(trials: Trials, rows: I64) -> I16:
-    """The groups of some trials; without the column all trials are of group 0."""
+    """Return the groups of some trials; without the column all trials are of group 0."""
     return np.zeros(len(rows), np.int16) if trials.group is None else trials.group[rows]
 
 
 def stretches(trials: Trials) -> Stretches:
-    """The stretches of a cell's trials, in the order of rows. They are found once for all statistics."""
+    """Return the stretches of a cell's trials, in the order of rows. They are found once for all statistics."""
     return trials.derive(_find_stretches)
 
 
@@ -138,7 +138,7 @@ class Counts(FirstRound):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
-        """The counts of one aligned cell."""
+        """Return the counts of one aligned cell."""
         shape = (reference.n_queries, reference.n_groups)
         every, mapped = np.zeros((2, *shape, 3), np.int64)
         min_yes, lowest = np.full((2, *shape), np.inf)
@@ -163,7 +163,7 @@ class Counts(FirstRound):
         )
 
     def merge(self, other: Self) -> Self:
-        """The counts of both parts together."""
+        """Return the counts of both parts together."""
         dropped = Counter(self.dropped)
         dropped.update(other.dropped)
         return type(self)(
@@ -177,7 +177,7 @@ class Counts(FirstRound):
         )
 
     def drawn(self, times: I64) -> Self:
-        """The counts of a resample, see `Drawable.drawn`."""
+        """Return the counts of a resample, see `Drawable.drawn`."""
         there = times > 0
         return type(self)(
             mapped=np.tensordot(self.mapped, times, axes=(1, 0))[:, np.newaxis],

@@ -56,7 +56,7 @@ class ExactSums:
         return cls.of(first, digits)
 
     def merge(self, other: Self) -> Self:
-        """The sums of both parts together."""
+        """Return the sums of both parts together."""
         first = min(self.first, other.first)
         end = max(self.end, other.end)
         digits = np.zeros((*self.digits.shape[:2], end - first + 1), np.int64)
@@ -65,13 +65,13 @@ class ExactSums:
         return self.carried(first, digits)
 
     def drawn(self, times: I64) -> Self:
-        """The sums of a resample, see `Drawable.drawn`."""
+        """Return the sums of a resample, see `Drawable.drawn`."""
         digits = np.zeros((len(self.digits), 1, self.digits.shape[2] + 1), np.int64)
         digits[:, 0, :-1] = np.tensordot(self.digits.astype(np.int64), times, axes=(1, 0))
         return self.carried(self.first, digits)
 
     def total(self, strata: Bool) -> float:
-        """The sum over some strata, bool [n_queries, n_groups], rounded once, to the nearest float."""
+        """Return the sum over some strata, bool [n_queries, n_groups], rounded once, to the nearest float."""
         return float(self._rounded(self.digits[strata].sum(axis=0, dtype=np.int64, keepdims=True))[0])
 
     def by_query(self, groups: Bool) -> F64:
@@ -118,18 +118,18 @@ class Entropy(FirstRound):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The costs of one cell."""
+        """Return the costs of one cell."""
         parts = stretches(trials)
         nothing = ExactSums(0, np.zeros((reference.n_queries, reference.n_groups, 0), np.uint32))
         every = _Scores(parts.bounds, _stratum(parts.query, parts.group, nothing), parts.score)
         return cls(_added(nothing, every, _NONTARGET, reference.prior_log_odds))
 
     def merge(self, other: Self) -> Self:
-        """The costs of both parts together."""
+        """Return the costs of both parts together."""
         return type(self)(self.costs.merge(other.costs))
 
     def drawn(self, times: I64) -> Self:
-        """The costs of a resample, see `Drawable.drawn`."""
+        """Return the costs of a resample, see `Drawable.drawn`."""
         return type(self)(self.costs.drawn(times))
 
 
@@ -145,7 +145,7 @@ class ClassCosts(NamedTuple):
 
     @classmethod
     def of(cls, entropy: Entropy, hits: Hits, prior_log_odds: float) -> Self:
-        """The costs of both classes, from those of all trials and the hits among them."""
+        """Return the costs of both classes, from those of all trials and the hits among them."""
         nothing = replace(entropy.costs, first=0, digits=entropy.costs.digits[..., :0])
         mapped = _Scores(np.arange(len(hits) + 1), _stratum(hits.query, hits.group, nothing), hits.score)
         return cls(
@@ -167,7 +167,7 @@ def _stratum(query: I32, group: I16, sums: ExactSums) -> I32:
 
 
 def _added(sums: ExactSums, scores: _Scores, side: int, prior_log_odds: float, times: int = 1) -> ExactSums:
-    """The sums with the costs of some scores added, or subtracted with `times` -1."""
+    """Return the sums with the costs of some scores added, or subtracted with `times` -1."""
     first, n_digits = room(softplus(side * (ends_of(scores.score) + prior_log_odds)))
     parts = [(first, first + n_digits)] if n_digits else []
     parts += [(sums.first, sums.end)] if sums.end > sums.first else []

@@ -40,7 +40,7 @@ class FileTrials(FirstRound, OfDetections):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The trials of one aligned cell."""
+        """Return the trials of one aligned cell."""
         columns = {
             "position": _of(trials, "position"),
             "score": _of(trials, "score"),
@@ -68,7 +68,7 @@ class FileTrials(FirstRound, OfDetections):
 
 
 def _of(trials: Trials, column: str) -> NDArray[Any]:
-    """A column of the detection of every trial."""
+    """Return a column of the detection of every trial."""
     values: NDArray[Any] | None = None if trials.detections is None else getattr(trials.detections, column)
     if values is None:
         raise ValueError(f"the column `{column}` was not read")

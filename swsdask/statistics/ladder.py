@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import Counts, class_layers, strata_of, stretches, trial_groups
 from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
@@ -36,7 +36,7 @@ class Hits(FirstRound):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
-        """The hits of one aligned cell."""
+        """Return the hits of one aligned cell."""
         if trials.hit is None:
             raise ValueError("hits need aligned trials")
         return cls._of(trials, trials.hit)
@@ -48,7 +48,7 @@ class Hits(FirstRound):
         return cls(score[order], query[order], group[order])
 
     def merge(self, other: Self) -> Self:
-        """The rows of both parts together."""
+        """Return the rows of both parts together."""
         order = merge_order(self.score, self.query, self.group, other.score, other.query, other.group)
         return type(self)(
             np.concatenate([self.score, other.score])[order],
@@ -57,7 +57,7 @@ class Hits(FirstRound):
         )
 
     def drawn(self, times: I64) -> Self:
-        """The hits of a resample, see `Drawable.drawn`."""
+        """Return the hits of a resample, see `Drawable.drawn`."""
         row = np.repeat(np.arange(len(self)), times[self.group])
         return type(self)(self.score[row], self.query[row], np.zeros(len(row), np.int16))
 
@@ -81,12 +81,12 @@ class AllScores(Hits):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
-        """The trials of one cell."""
+        """Return the trials of one cell."""
         return cls._of(trials, np.arange(len(trials)))
 
 
 def distinct_scores(scores: F64) -> F64:
-    """The distinct scores, ascending. Scores that already ascend, like those of hits, are sorted quickly."""
+    """Return the distinct scores, ascending. Scores that already ascend, like those of hits, are sorted quickly."""
     ordered = np.sort(scores, kind="stable")
     return ordered[row_changes(ordered)]
 
@@ -100,7 +100,7 @@ class ListedRungs:
 
     @classmethod
     def by_query(cls, query: I32 | I64, score: F64, n_queries: int) -> Self:
-        """The distinct scores of every query, ascending."""
+        """Return the distinct scores of every query, ascending."""
         order = np.argsort(score, kind="stable")
         narrow = query.astype(np.uint16 if n_queries <= 1 << 16 else np.int64)[order]  # NumPy sorts 16 bits by radix
         order = order[np.argsort(narrow, kind="stable")]
@@ -110,7 +110,7 @@ class ListedRungs:
 
     @classmethod
     def of_all(cls, rungs: F64) -> Self:
-        """The rungs of one list."""
+        """Return the rungs of one list."""
         return cls(rungs, np.array([0, len(rungs)], np.int64))
 
 
@@ -146,7 +146,7 @@ class Ladder:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> LadderPlan:
-        """The rungs of a system."""
+        """Return the rungs of a system."""
         hits: Hits = found[Hits]
         counted = reference.class_of[hits.query, hits.group] >= 0
         ends = [score for score in _ends(found[Counts], reference) if np.isfinite(score)]
@@ -156,7 +156,7 @@ class Ladder:
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: LadderPlan) -> Self:
-        """The trials of one cell between the rungs."""
+        """Return the trials of one cell between the rungs."""
         parts = stretches(trials)
         class_of = reference.class_of[parts.query, parts.group]
         classes = np.unique(class_of[class_of >= 0])
@@ -168,7 +168,7 @@ class Ladder:
         return cls(prepared.rungs, classes, counts, highest + 0.0, n_trials)
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
+        """Return the trials of both parts together."""
         n_trials = self.n_trials + other.n_trials
         number = np.int32 if n_trials <= np.iinfo(np.int32).max else np.int64
         classes = self.classes
@@ -184,7 +184,7 @@ class Ladder:
 
 
 def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
-    """The lowest and the highest score in each condition, infinite without trials."""
+    """Yield the lowest and the highest score in each condition, infinite without trials."""
     for condition in reference.conditions:
         strata = strata_of(condition)
         yield float(counts.lowest[strata].min(initial=np.inf))
@@ -206,7 +206,7 @@ class AtBayes(FirstRound):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The trials of one cell."""
+        """Return the trials of one cell."""
         counts = np.zeros(reference.targets.shape, np.int64)
         parts = stretches(trials)
         accepted = np.flatnonzero(parts.score >= -reference.prior_log_odds)
@@ -214,11 +214,11 @@ class AtBayes(FirstRound):
         return cls(counts)
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
+        """Return the trials of both parts together."""
         return type(self)(self.counts + other.counts)
 
     def drawn(self, times: I64) -> Self:
-        """The trials of a resample, see `Drawable.drawn`."""
+        """Return the trials of a resample, see `Drawable.drawn`."""
         return type(self)((self.counts @ times)[:, np.newaxis])
 
 
@@ -241,7 +241,7 @@ class QueryLadder:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs:
-        """The rungs of every query of a system."""
+        """Return the rungs of every query of a system."""
         hits: Hits = found[Hits]
         highest: F64 = found[Counts].highest
         every_query = np.arange(reference.n_queries, dtype=np.int64)
@@ -253,7 +253,7 @@ class QueryLadder:
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
-        """The trials of one cell between the rungs of their queries."""
+        """Return the trials of one cell between the rungs of their queries."""
         rungs, offsets = prepared.rungs, prepared.offsets
         parts = stretches(trials)
         counts = np.zeros((len(rungs), reference.n_groups), np.int64)
@@ -261,9 +261,9 @@ class QueryLadder:
         return cls(rungs, offsets, counts)
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
+        """Return the trials of both parts together."""
         return type(self)(self.rungs, self.offsets, self.counts + other.counts)
 
     def drawn(self, times: I64) -> Self:
-        """The trials of a resample, see `Drawable.drawn`."""
+        """Return the trials of a resample, see `Drawable.drawn`."""
         return type(self)(self.rungs, self.offsets, (self.counts @ times)[:, np.newaxis])

@@ -26,9 +26,9 @@ import numpy as np
 
 from swsdask.kernels.ladder import count_slots
 from swsdask.kernels.moments import FARTHEST, SUMS, add_powers, merge_sums, nodes, reach
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.model.units import INFINITE
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import (
     Counts,
     class_layers,
@@ -85,7 +85,7 @@ class Bins:
 
     @classmethod
     def of(cls, zoom: Zoom, scores: LayeredScores, n_layers: int, without: LayeredScores = _NOTHING) -> Self:
-        """The bins of some scores; `without` are scores among them that do not count."""
+        """Return the bins of some scores; `without` are scores among them that do not count."""
         there = np.zeros(n_layers + 1, np.bool_)
         there[scores.layer] = True
         there[-1] = False
@@ -106,11 +106,11 @@ class Bins:
         return cls(np.flatnonzero(there)[which] * _SPAN + _SPAN // 2 + at - n_side, ordered[filled])
 
     def merge(self, other: Self) -> Self:
-        """The bins of both parts together."""
+        """Return the bins of both parts together."""
         return type(self)(*merge_sums(self.key, self.sums, other.key, other.sums))
 
     def minus(self, other: Self) -> Self:
-        """The bins without scores that are among them."""
+        """Return the bins without scores that are among them."""
         return type(self)(*merge_sums(self.key, self.sums, other.key, -other.sums))
 
     def pooled(self, layers: I32) -> Self:
@@ -161,13 +161,13 @@ class WeighedBins:
         self._key, self._first = np.unique((bins.key % _SPAN)[order], return_index=True)
 
     def nodes(self) -> tuple[F64, F64, I64]:
-        """The points of every bin: positions z and weights > 0, float64 [n], and the index of their weight."""
+        """Return the points of every bin: positions z and weights > 0, float64 [n], and the index of their weight."""
         number = np.repeat(self._key, np.diff(np.append(self._first, len(self._weight_of)))) - _SPAN // 2
         z, weight, row = nodes(number, np.ascontiguousarray(self._sums.T))
         return z, weight, self._weight_of[row]
 
     def pooled(self, weights: I64) -> Bins:
-        """All layers as one, layer 0, every score multiplied by its weight."""
+        """Return all layers as one, layer 0, every score multiplied by its weight."""
         if not len(self._key):
             return Bins.none()
         sums = np.add.reduceat(self._sums * weights[self._weight_of], self._first, axis=1)
@@ -190,7 +190,7 @@ class WeightedScores:
 
 
 def quadrature(bins: Bins, zoom: Zoom) -> WeightedScores:
-    """The points of some bins, whatever their layers."""
+    """Return the points of some bins, whatever their layers."""
     z, weight, _ = nodes(bins.bin, bins.sums)
     return WeightedScores(z, weight, zoom.centre, zoom.unit, int(bins.sums[:, 0].sum()))
 
@@ -226,7 +226,7 @@ class Moments(FirstRound):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Zoom) -> Self:
-        """The moments of one aligned cell."""
+        """Return the moments of one aligned cell."""
         hit = trials.hit
         if hit is None:
             raise ValueError("moments of non-targets need aligned trials")
@@ -235,11 +235,11 @@ class Moments(FirstRound):
         return cls(prepared, Bins.of(prepared, _every(trials, reference), n_layers, without=hits))
 
     def merge(self, other: Self) -> Self:
-        """The moments of both parts together."""
+        """Return the moments of both parts together."""
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
     def points(self, layers: I32) -> WeightedScores:
-        """The trials of some layers as weighted points; computed once, since overlaps and fits need the same."""
+        """Return the trials of some layers as weighted points; computed once, since overlaps and fits need the same."""
         key = layers.tobytes()
         if key not in self._points:
             self._points[key] = quadrature(self.bins.pooled(layers), self.zoom)
@@ -286,17 +286,17 @@ class ZoomedMoments:
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Zoom) -> Self:
-        """The moments of one cell."""
+        """Return the moments of one cell."""
         _, n_layers = class_layers(reference)
         return cls(prepared, Bins.of(prepared, _every(trials, reference), n_layers))
 
     def merge(self, other: Self) -> Self:
-        """The moments of both parts together."""
+        """Return the moments of both parts together."""
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
 
 def nontarget_points(found: Found, reference: Reference, number: int) -> WeightedScores:
-    """The given non-target trials of condition `number` as weighted points, from the finest moments in `found`.
+    """Return the given non-target trials of condition `number` as weighted points, from the finest moments in `found`.
 
     `found` has `Moments`, or `Hits` and `ZoomedMoments`.
     """
@@ -360,7 +360,7 @@ class Overlap:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> F64 | None:
-        """The rungs; None if hits and others clearly overlap."""
+        """Return the rungs; None if hits and others clearly overlap."""
         hits: Hits = found[Hits]
         marked = [*reference.thresholds, float(found[Counts].lowest.min(initial=np.inf))]
         clear = True
@@ -378,7 +378,7 @@ class Overlap:
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: F64) -> Self:
-        """The trials of one cell."""
+        """Return the trials of one cell."""
         parts = stretches(trials)
         _, n_layers = class_layers(reference)
         line = stratum_layers(parts.query, parts.group, reference)
@@ -389,12 +389,12 @@ class Overlap:
         return cls(prepared, counts.astype(np.int64))
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
+        """Return the trials of both parts together."""
         return type(self)(self.rungs, self.counts + other.counts)
 
 
 def _overlap(hit: F64, other: F64) -> bool:
-    """Whether some hits (ascending scores) lie clearly below some other trials, and some clearly above."""
+    """Return whether some hits (ascending scores) lie clearly below some other trials, and some clearly above."""
     if len(hit) == 0 or len(other) == 0:
         return False
     lowest, highest = float(other.min()), float(other.max())

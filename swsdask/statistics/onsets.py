@@ -18,8 +18,8 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from swsdask.kernels.onsets import count_before, in_rank_order, near_onsets, use_onsets
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import trial_groups
 from swsdask.statistics.statistic import FirstRound, Found, OfDetections, Statistic
 
@@ -46,7 +46,7 @@ class Onsets(FirstRound, OfDetections):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The points of one cell that use an onset."""
+        """Return the points of one cell that use an onset."""
         step, penalty = reference.replay
         onsets = _onsets(reference)
         document, start = _points(trials)
@@ -72,7 +72,7 @@ class Onsets(FirstRound, OfDetections):
         return cls(*used)._ranked()
 
     def merge(self, other: Self) -> Self:
-        """The points of both parts together."""
+        """Return the points of both parts together."""
         mine, others = vars(self), vars(other)
         return type(self)(*(np.concatenate([mine[name], others[name]]) for name in mine))._ranked()
 
@@ -85,12 +85,12 @@ class Onsets(FirstRound, OfDetections):
         return np.ones(len(self), np.int64)
 
     def drawn(self, times: I64) -> DrawnOnsets:
-        """The points of a resample, see `Drawable.drawn`."""
+        """Return the points of a resample, see `Drawable.drawn`."""
         columns = vars(self) | {"group": np.zeros(len(self), np.int16)}
         return DrawnOnsets(**columns, copies=times[self.group])
 
     def offsets(self, n_queries: int) -> I64:
-        """The points of query q are offsets[q] .. offsets[q + 1]: int64 [n_queries + 1]."""
+        """Return the ends of queries: the points of query q are offsets[q] .. offsets[q + 1], int64 [n_queries + 1]."""
         return np.searchsorted(self.query, np.arange(n_queries + 1))
 
     def _ranked(self) -> Self:
@@ -127,13 +127,13 @@ class PointsBefore(OfDetections):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> Onsets | None:
-        """The points that use an onset; None if there are none."""
+        """Return the points that use an onset; None if there are none."""
         onsets: Onsets = found[Onsets]
         return onsets if len(onsets) else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Onsets) -> Self:
-        """The points of one cell."""
+        """Return the points of one cell."""
         counts = np.zeros((len(prepared) + 1, reference.n_groups), np.int64)
         document, start = _points(trials)
         count_before(
@@ -152,11 +152,11 @@ class PointsBefore(OfDetections):
         return cls(counts[:-1])
 
     def merge(self, other: Self) -> Self:
-        """The points of both parts together."""
+        """Return the points of both parts together."""
         return type(self)(self.counts + other.counts)
 
     def drawn(self, times: I64) -> Self:
-        """The points of a resample, see `Drawable.drawn`."""
+        """Return the points of a resample, see `Drawable.drawn`."""
         return type(self)((self.counts @ times)[:, np.newaxis])
 
 
@@ -193,7 +193,7 @@ def _onsets(reference: Reference) -> _OnsetGroups:
 
 @lru_cache(maxsize=2)
 def _places(reference: Reference) -> I32:
-    """The place of every document by its id, int32 [n_documents + 1]; the last is -1, for unknown documents."""
+    """Return the place of every document by its id, int32 [n_documents + 1]; the last is -1, for unknown documents."""
     order = np.argsort(np.array(reference.document_ids, object), kind="stable")
     places = np.full(len(order) + 1, -1, np.int32)
     places[order] = np.arange(len(order))
@@ -206,8 +206,9 @@ def _stepped(time: I32, step: int) -> I64:
 
 
 def _points(trials: Trials) -> tuple[I32, I32]:
-    """The document and the start of every trial's detection."""
-    of: Detections | None = trials.detections
-    if of is None or of.document is None or of.start is None:
+    """Return the document and the start of every trial's detection."""
+    detections: Detections | None = trials.detections
+    if detections is None or detections.document is None or detections.start is None:
         raise ValueError("replay points need documents and starts of detections")
-    return (of.document, of.start) if trials.row is None else (of.document[trials.row], of.start[trials.row])
+    document, start = detections.document, detections.start
+    return (document, start) if trials.row is None else (document[trials.row], start[trials.row])

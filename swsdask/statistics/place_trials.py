@@ -29,14 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdask.kernels.rows import best_detections, pairs_ascend, target_rows
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.errors import SHOWN, InputError, Problem
 from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
 from swsdask.model.units import TICKS_PER_SECOND, seconds
-from swsdask.statistics.columns import distinct_pairs
 
 
 def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> I16 | None:
-    """The group of the document (-1: unknown) in each of the rows, or None if no condition distinguishes
+    """Return the group of the document (-1: unknown) in each of the rows, or None if no condition distinguishes
     documents.
     """
     if reference.n_groups == 1:
@@ -51,7 +51,7 @@ OUTSIDE = "outside"
 
 
 def evaluated_rows(detections: Detections, reference: Reference, source: str) -> I64 | None:
-    """The rows that are evaluated, ascending int64; None: all of them.
+    """Return the rows that are evaluated, ascending int64; None: all of them.
 
     Raises `InputError` if the rule is "error" and a detection lies outside; `source` is the origin of the rows.
     """
@@ -69,7 +69,7 @@ def evaluated_rows(detections: Detections, reference: Reference, source: str) ->
 
 
 def dropped_outside(detections: Detections, rows: I64 | None) -> dict[str, int]:
-    """The count for `Trials.dropped`; empty if no row was dropped."""
+    """Return the count for `Trials.dropped`; empty if no row was dropped."""
     return {} if rows is None else {OUTSIDE: len(detections) - len(rows)}
 
 
@@ -110,7 +110,7 @@ class Places:
     row: I64 | None = None
 
     def rows(self, entries: I64) -> I64:
-        """The detections of some places in `of_detection`."""
+        """Return the detections of some places in `of_detection`."""
         return entries if self.row is None else self.row[entries]
 
 
@@ -150,7 +150,7 @@ def trials_of_highest(
 
 
 def best_entries(worth: F64, detections: Detections, reference: Reference, places: Places, place: I64) -> I64:
-    """The numbers in `Places.of_detection` of the best detection of every (query, place), by `best_rows`.
+    """Return the numbers in `Places.of_detection` of the best detection of every (query, place), by `best_rows`.
 
     `place` is `of_detection`, or -1 where a detection does not count.
     """
@@ -160,7 +160,7 @@ def best_entries(worth: F64, detections: Detections, reference: Reference, place
 
 
 def best_rows(worth: F64, detections: Detections, place: I64, n_places: int, reference: Reference) -> I64:
-    """The row of the best detection of every (query, place), in the order of `kernels.rows.best_detections`."""
+    """Return the row of the best detection of every (query, place), in the order of `kernels.rows.best_detections`."""
     n_rows = len(detections)
     return best_detections(
         detections.query,
@@ -176,13 +176,13 @@ def best_rows(worth: F64, detections: Detections, place: I64, n_places: int, ref
 
 
 def hits(query: I32, place: I32 | I64, targets: tuple[I32, I64], n_queries: int, n_places: int) -> tuple[I64, I32]:
-    """The trials that are targets, ascending, and the number of the target of each."""
+    """Return the trials that are targets, ascending, and the number of the target of each."""
     of_query = np.searchsorted(targets[0], np.arange(n_queries + 1))
     return target_rows(query, place, of_query, targets[1], n_places)
 
 
 def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
-    """The place of every detection, -1 also if it does not count."""
+    """Return the place of every detection, -1 also if it does not count."""
     if evaluated is None:
         return places.of_detection
     place = np.full(len(places.of_detection), -1, np.int64)
@@ -195,7 +195,7 @@ def _or_zeros(column: NDArray[Scalar] | None, dtype: type[Scalar], length: int) 
 
 
 def middle_noise(start: I32, duration: I32) -> I64:
-    """The sign of (begin + duration / 2 in doubles) - (the mid-point's nearest double); times in ticks."""
+    """Return the sign of (begin + duration / 2 in doubles) - (the mid-point's nearest double); times in ticks."""
     doubled = 2 * start.astype(np.int64) + duration
     noise = np.sign(start / TICKS_PER_SECOND + duration / TICKS_PER_SECOND / 2 - doubled / (2 * TICKS_PER_SECOND))
     return noise.astype(np.int64)
@@ -211,7 +211,7 @@ def document_trials(detections: Detections, reference: Reference, *, aligned: bo
 
 
 def _every_row(detections: Detections, reference: Reference, *, aligned: bool) -> Trials:
-    """The trials if every row is one, in the order of the rows."""
+    """Return the trials if every row is one, in the order of the rows."""
     query, document = detections.query, _document(detections)
     n_evaluated, n_queries = _n_evaluated(reference), reference.n_queries
     hit, occurrence = hits(query, document, _targets(reference), n_queries, n_evaluated) if aligned else (None, None)
@@ -229,7 +229,7 @@ def _every_row(detections: Detections, reference: Reference, *, aligned: bool) -
 
 
 def document_places(detections: Detections, reference: Reference, *, aligned: bool) -> Places:
-    """The documents as places of trials."""
+    """Return the documents as places of trials."""
     n_evaluated, document = _n_evaluated(reference), _document(detections)
     return Places(
         of_detection=np.where(document < n_evaluated, document.astype(np.int64), -1),

@@ -39,7 +39,7 @@ _LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def ranked(score: F64, rule: RankRule) -> F64:
-    """Scores as rankings compare them: 0.0 for -0.0."""
+    """Return scores as rankings compare them: 0.0 for -0.0."""
     if rule.floor > -np.inf:
         score = np.maximum(score, rule.floor)
     if rule.single:
@@ -52,14 +52,14 @@ def ranked(score: F64, rule: RankRule) -> F64:
 
 
 def query_rungs(hits: Hits | HitPlaces, reference: Reference) -> ListedRungs:
-    """The rungs of every query."""
+    """Return the rungs of every query."""
     query = np.concatenate([hits.query, np.arange(reference.n_queries)])
     score = np.append(ranked(hits.score, reference.ranking), np.full(reference.n_queries, np.inf))
     return ListedRungs.by_query(query, score, reference.n_queries)
 
 
 def pooled_rungs(hits: Hits, reference: Reference) -> ListedRungs:
-    """The rungs of the one ranking of the trials that conditions count."""
+    """Return the rungs of the one ranking of the trials that conditions count."""
     counted = reference.class_of[hits.query, hits.group] >= 0
     return ListedRungs.of_all(np.append(distinct_scores(ranked(hits.score[counted], reference.ranking)), np.inf))
 
@@ -83,7 +83,7 @@ class _Ranked:
     tied: I64
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
+        """Return the trials of both parts together."""
         return type(self)(self.rungs, self.offsets, self.counts + other.counts, self.tied + other.tied)
 
 
@@ -92,19 +92,19 @@ class QueryRanks(_Ranked):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of every query of a system; None if rankings have events of their own."""
+        """Return the rungs of every query of a system; None if rankings have events of their own."""
         return query_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
-        """The trials of one cell between the rungs of their queries."""
+        """Return the trials of one cell between the rungs of their queries."""
         parts = stretches(trials)
         return cls(
             *_counted(parts.bounds, parts.query, parts.group, parts.score, reference.n_groups, reference, prepared)
         )
 
     def drawn(self, times: I64) -> Self:
-        """The trials of a resample, see `Drawable.drawn`."""
+        """Return the trials of a resample, see `Drawable.drawn`."""
         counts, tied = ((column @ times)[:, np.newaxis] for column in (self.counts, self.tied))
         return type(self)(self.rungs, self.offsets, counts, tied)
 
@@ -114,12 +114,12 @@ class PooledRanks(_Ranked):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of a system; None if rankings have events of their own."""
+        """Return the rungs of a system; None if rankings have events of their own."""
         return pooled_rungs(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
-        """The trials of one cell between the rungs."""
+        """Return the trials of one cell between the rungs."""
         parts = stretches(trials)
         _, n_layers = class_layers(reference)
         line = stratum_layers(parts.query, parts.group, reference)
@@ -165,16 +165,16 @@ class EventHits(FirstRound, OfEvents):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The events of one aligned cell."""
+        """Return the events of one aligned cell."""
         events, further = ranked_events(trials, reference)
         return cls(Hits.from_trials(events, reference, ()), further)
 
     def merge(self, other: Self) -> Self:
-        """The events of both parts together."""
+        """Return the events of both parts together."""
         return type(self)(self.hits.merge(other.hits), self.further + other.further)
 
     def drawn(self, times: I64) -> Self:
-        """The events of a resample, see `Drawable.drawn`."""
+        """Return the events of a resample, see `Drawable.drawn`."""
         return type(self)(self.hits.drawn(times), self.further)
 
 
@@ -185,12 +185,12 @@ class EventQueryRanks(OfEvents, QueryRanks):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of every query of a system; None if events are the evaluation's own trials."""
+        """Return the rungs of every query of a system; None if events are the evaluation's own trials."""
         return query_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
-        """The events of one aligned cell between the rungs of their queries."""
+        """Return the events of one aligned cell between the rungs of their queries."""
         return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
 
 
@@ -201,12 +201,12 @@ class EventPooledRanks(OfEvents, PooledRanks):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of a system; None if events are the evaluation's own trials."""
+        """Return the rungs of a system; None if events are the evaluation's own trials."""
         return pooled_rungs(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: ListedRungs) -> Self:
-        """The events of one aligned cell between the rungs."""
+        """Return the events of one aligned cell between the rungs."""
         return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
 
 
@@ -238,7 +238,7 @@ class HitPlaces(FirstRound, OfPlaces):
 
     @classmethod
     def chosen(cls, trials: Trials, reference: Reference) -> tuple[Trials, I64, tuple[I64, ...]]:
-        """The events of one aligned cell, the rows of the placed ones, and further columns of these."""
+        """Return the events of one aligned cell, the rows of the placed ones, and further columns of these."""
         events, _ = ranked_events(trials, reference)
         if events.hit is None:
             raise ValueError("hits need aligned trials")
@@ -246,7 +246,7 @@ class HitPlaces(FirstRound, OfPlaces):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: object) -> Self:
-        """The hits of one aligned cell."""
+        """Return the hits of one aligned cell."""
         events, rows, further = cls.chosen(trials, reference)
         score = ranked(events.score[rows], reference.ranking)
         place = _places(events, rows, reference)
@@ -254,7 +254,7 @@ class HitPlaces(FirstRound, OfPlaces):
 
     @classmethod
     def others(cls, trials: Trials, reference: Reference) -> tuple[I32, I16, tuple[F64, I64]]:
-        """The events of one aligned cell that are not placed: their queries, groups, and (scores, places)."""
+        """Return the events of one aligned cell that are not placed: their queries, groups, and (scores, places)."""
         events, placed, _ = cls.chosen(trials, reference)
         rows = np.delete(np.arange(len(events)), placed)
         columns = ranked(events.score[rows], reference.ranking), _places(events, rows, reference)
@@ -267,12 +267,12 @@ class HitPlaces(FirstRound, OfPlaces):
         return cls(*(column[order] for column in columns))
 
     def merge(self, other: Self) -> Self:
-        """The hits of both parts together."""
+        """Return the hits of both parts together."""
         names = [each.name for each in fields(self)]
         return self._sorted(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     def drawn(self, times: I64) -> Self:
-        """The hits of a resample, see `Drawable.drawn`."""
+        """Return the hits of a resample, see `Drawable.drawn`."""
         row = np.repeat(np.arange(len(self.group)), times[self.group])
         columns = {each.name: getattr(self, each.name)[row] for each in fields(self)}
         return type(self)(**{**columns, "group": np.zeros(len(row), np.int16)})
@@ -296,7 +296,7 @@ class TieKeys:
 
     @classmethod
     def of(cls, hits: HitPlaces, n_queries: int) -> Self:
-        """The keys of some hits."""
+        """Return the keys of some hits."""
         none = np.empty(0, np.int64)
         bare = cls(np.unique(hits.score), np.unique(hits.place), none, none, none, none, n_queries)
         at = np.searchsorted(bare.scores, hits.score)
@@ -318,11 +318,11 @@ class TieKeys:
         return self.pooled // (len(self.points) + 1)
 
     def pooled_keys(self, score: F64, place: I64, query: I32) -> I64:
-        """The number in `pooled` of each hit."""
+        """Return the number in `pooled` of each hit."""
         return np.searchsorted(self.pooled, self._keys(np.searchsorted(self.scores, score), place, query))
 
     def own_keys(self, score: F64, place: I64, query: I32) -> I64:
-        """The number in `own` of each hit."""
+        """Return the number in `own` of each hit."""
         tie = np.searchsorted(self.own_ties, self._own_tie(np.searchsorted(self.scores, score), query))
         return np.searchsorted(self.own, self._keys(tie, place, query))
 
@@ -378,14 +378,14 @@ class TiedRanks(OfPlaces):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> TieKeys | None:
-        """The keys of a system's hits; None if no rule orders equal scores."""
+        """Return the keys of a system's hits; None if no rule orders equal scores."""
         if reference.ranking.order is None or cls.placed not in found:
             return None
         return TieKeys.of(found[cls.placed], reference.n_queries)
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
-        """The false alarms of one aligned cell."""
+        """Return the false alarms of one aligned cell."""
         query, group, columns = cls.placed.others(trials, reference)
         _, n_layers = class_layers(reference)
         own = np.zeros((len(prepared.own), reference.n_groups), np.int64)
@@ -397,11 +397,11 @@ class TiedRanks(OfPlaces):
         return cls(prepared, own, pooled)
 
     def merge(self, other: Self) -> Self:
-        """The false alarms of both parts together."""
+        """Return the false alarms of both parts together."""
         return type(self)(self.keys, self.own + other.own, self.pooled + other.pooled)
 
     def drawn(self, times: I64) -> Self:
-        """The false alarms of a resample, see `Drawable.drawn`.
+        """Return the false alarms of a resample, see `Drawable.drawn`.
 
         Those of all queries are omitted: their layers do not separate documents (`StratumTies` has them).
         """
@@ -425,7 +425,7 @@ class JudgedTrials(HitPlaces):
 
     @classmethod
     def chosen(cls, trials: Trials, reference: Reference) -> tuple[Trials, I64, tuple[I64, ...]]:
-        """The events of one aligned cell, the rows of those that are judged, and their grades."""
+        """Return the events of one aligned cell, the rows of those that are judged, and their grades."""
         events, rows, grade = judged_events(trials, reference)
         return events, rows, (grade,)
 
@@ -437,7 +437,7 @@ class JudgedRanks(EventQueryRanks):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> ListedRungs | None:
-        """The rungs of every query; None if no documents were judged."""
+        """Return the rungs of every query; None if no documents were judged."""
         return query_rungs(found[JudgedTrials], reference) if JudgedTrials in found else None
 
 
@@ -469,7 +469,10 @@ def _places(trials: Trials, rows: I64, reference: Reference) -> I64:
 
 @lru_cache(maxsize=2)
 def _document_places(reference: Reference) -> I64:
-    """The place of every document by its id, int64 [n_documents + 1]; the last is that of unknown documents, id ""."""
+    """Return the place of every document by its id, int64 [n_documents + 1].
+
+    The last is that of unknown documents, id "".
+    """
     ids = np.array([*reference.document_ids, ""], object)
     order = np.argsort(ids, kind="stable")
     if reference.ranking.order == "document-descending":

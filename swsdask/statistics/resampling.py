@@ -12,9 +12,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from swsdask.kernels.resampling import find_ladder_slots
+from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I64, Reference, Trials
 from swsdask.statistics.alignment import ranked_events
-from swsdask.statistics.columns import row_changes
 from swsdask.statistics.counts import Counts, stratum_numbers, stretches, trial_groups
 from swsdask.statistics.ladder import Hits, Ladder
 from swsdask.statistics.moments import Bins, LayeredScores, Moments, Zoom, ZoomedMoments
@@ -40,13 +40,13 @@ class StratumLadder:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> F64 | None:
-        """The rungs of a system."""
+        """Return the rungs of a system."""
         highest: F64 = found[Counts].highest
         return np.union1d(Ladder.prepare(found, reference).rungs, highest[np.isfinite(highest)])
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: F64) -> Self:
-        """The trials of one cell of the archive."""
+        """Return the trials of one cell of the archive."""
         parts = stretches(trials)
         slots = np.empty(len(parts.score), np.int32)
         find_ladder_slots(cls.compared(parts.score, reference), prepared, slots)
@@ -56,15 +56,15 @@ class StratumLadder:
 
     @classmethod
     def compared(cls, score: F64, reference: Reference) -> F64:
-        """Scores in the form that is compared with rungs."""
+        """Return scores in the form that is compared with rungs."""
         return score
 
     def merge(self, other: Self) -> Self:
-        """The trials of both parts together."""
+        """Return the trials of both parts together."""
         return type(self)(self.rungs, *_added(self, other))
 
     def drawn(self, times: I64) -> Self:
-        """The trials of a resample, see `Drawable.drawn`."""
+        """Return the trials of a resample, see `Drawable.drawn`."""
         return type(self)(self.rungs, *_drawn(self, len(self.rungs), times))
 
 
@@ -79,7 +79,7 @@ class StratumRanks(StratumLadder):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> F64 | None:
-        """The rungs of a system; None if rankings have events of their own."""
+        """Return the rungs of a system; None if rankings have events of their own."""
         return cls._between(found[Hits], reference) if reference.ranking.duplicates is None else None
 
     @staticmethod
@@ -90,7 +90,7 @@ class StratumRanks(StratumLadder):
 
     @classmethod
     def compared(cls, score: F64, reference: Reference) -> F64:
-        """Scores as rankings compare them."""
+        """Return scores as rankings compare them."""
         return ranked(score, reference.ranking)
 
 
@@ -101,12 +101,12 @@ class EventStratumRanks(OfEvents, StratumRanks):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> F64 | None:
-        """The rungs of a system; None if events are the evaluation's own trials."""
+        """Return the rungs of a system; None if events are the evaluation's own trials."""
         return cls._between(found[EventHits].hits, reference) if EventHits in found else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: F64) -> Self:
-        """The events of one aligned cell."""
+        """Return the events of one aligned cell."""
         return super().from_trials(ranked_events(trials, reference)[0], reference, prepared)
 
 
@@ -126,12 +126,12 @@ class StratumTies(OfPlaces):
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> TieKeys | None:
-        """The keys of a system's hits; None if no rule orders equal scores."""
+        """Return the keys of a system's hits; None if no rule orders equal scores."""
         return TieKeys.of(found[HitPlaces], reference.n_queries) if HitPlaces in found else None
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: TieKeys) -> Self:
-        """The false alarms of one aligned cell."""
+        """Return the false alarms of one aligned cell."""
         query, group, columns = HitPlaces.others(trials, reference)
         _, (row, key) = prepared.in_front(*columns, query)
         stratum = stratum_numbers(query[row], group[row], reference.n_groups)
@@ -139,16 +139,16 @@ class StratumTies(OfPlaces):
         return cls(prepared, cells, np.asarray(counts, np.int64))
 
     def merge(self, other: Self) -> Self:
-        """The false alarms of both parts together."""
+        """Return the false alarms of both parts together."""
         return type(self)(self.keys, *_added(self, other))
 
     def drawn(self, times: I64) -> Self:
-        """The false alarms of a resample, see `Drawable.drawn`."""
+        """Return the false alarms of a resample, see `Drawable.drawn`."""
         return type(self)(self.keys, *_drawn(self, len(self.keys.pooled), times))
 
 
 def _added(one: StratumLadder | StratumTies, other: StratumLadder | StratumTies) -> tuple[I64, I64]:
-    """The cells of both and their counts."""
+    """Return the cells of both and their counts."""
     cells = np.concatenate([one.cells, other.cells])
     order = np.argsort(cells, kind="stable")
     cells = cells[order]
@@ -158,7 +158,7 @@ def _added(one: StratumLadder | StratumTies, other: StratumLadder | StratumTies)
 
 
 def _drawn(one: StratumLadder | StratumTies, n_slots: int, times: I64) -> tuple[I64, I64]:
-    """The cells and their counts of a resample, in one group: group g counts times[g] times."""
+    """Return the cells and their counts of a resample, in one group: group g counts times[g] times."""
     stratum, slot = np.divmod(one.cells, n_slots)
     query, group = np.divmod(stratum, len(times))
     counts = one.counts * times[group]
@@ -193,23 +193,23 @@ class StratumMoments:
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Zoom) -> Self:
-        """The moments of one cell of the archive."""
+        """Return the moments of one cell of the archive."""
         parts = stretches(trials)
         stratum = stratum_numbers(parts.query, parts.group, reference.n_groups)
         return cls(prepared, stratum_bins(prepared, parts.bounds, stratum, parts.score))
 
     def merge(self, other: Self) -> Self:
-        """The moments of both parts together."""
+        """Return the moments of both parts together."""
         return type(self)(self.zoom, self.bins.merge(other.bins))
 
     def drawn(self, times: I64) -> Self:
-        """The moments of a resample, see `Drawable.drawn`."""
+        """Return the moments of a resample, see `Drawable.drawn`."""
         query, group = np.divmod(self.bins.layer, len(times))
         return type(self)(self.zoom, self.bins.weighed(query, times[group]))
 
 
 def stratum_bins(zoom: Zoom, bounds: I64, stratum: I64, score: F64) -> Bins:
-    """The bins of stretches of scores, whose layers are their strata."""
+    """Return the bins of stretches of scores, whose layers are their strata."""
     block = stratum // _STRATA
     parts = [Bins.none()]
     for number in np.unique(block).tolist():
@@ -234,7 +234,7 @@ class NontargetEnds(FirstRound):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: tuple[()]) -> Self:
-        """The ends of one aligned cell."""
+        """Return the ends of one aligned cell."""
         if trials.hit is None:
             raise ValueError("ends of non-targets need aligned trials")
         shape = (reference.n_queries, reference.n_groups)
@@ -251,7 +251,7 @@ class NontargetEnds(FirstRound):
         return cls(lowest, highest, n_lowest, n_highest)
 
     def merge(self, other: Self) -> Self:
-        """The ends of both parts together."""
+        """Return the ends of both parts together."""
         lowest, highest = np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest)
         n_lowest, n_highest = np.zeros((2, *lowest.shape), np.int64)
         for part in (self, other):
@@ -260,7 +260,7 @@ class NontargetEnds(FirstRound):
         return type(self)(lowest, highest, n_lowest, n_highest)
 
     def drawn(self, times: I64) -> Self:
-        """The ends of a resample, see `Drawable.drawn`."""
+        """Return the ends of a resample, see `Drawable.drawn`."""
         there = times > 0
         lowest = self.lowest[:, there].min(axis=1, initial=np.inf, keepdims=True)
         highest = self.highest[:, there].max(axis=1, initial=-np.inf, keepdims=True)

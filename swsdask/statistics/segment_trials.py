@@ -40,8 +40,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.trials import I8, I32, I64, Bool, Detections, Reference, Segments, Trials
-from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.place_trials import Places, best_rows, evaluated_rows, middle_noise, trials_of_highest
 
 _LIMIT = 2**34
@@ -68,7 +68,7 @@ def segment_trials(detections: Detections, reference: Reference, *, aligned: boo
 
 
 def segment_places(detections: Detections, reference: Reference, *, aligned: bool) -> Places:
-    """The segments as places of trials."""
+    """Return the segments as places of trials."""
     d = detections
     if reference.segments is None or d.document is None or d.channel is None or d.start is None or d.duration is None:
         raise ValueError("segment trials need segments, and documents, channels and times of detections")
@@ -90,7 +90,7 @@ def segment_places(detections: Detections, reference: Reference, *, aligned: boo
 
 @lru_cache(maxsize=2)
 def targets_of_segments(reference: Reference, segments: Segments) -> tuple[I32, I64]:
-    """The target trials of an evaluation, as `segment_targets`."""
+    """Return the target trials of an evaluation, as `segment_targets`."""
     return segment_targets(
         segments,
         query=reference.query,
@@ -105,7 +105,7 @@ def targets_of_segments(reference: Reference, segments: Segments) -> tuple[I32, 
 
 
 def tile(excerpts: Spans, speakers: Spans) -> Segments:
-    """The segments of an evaluation, sorted by (document, channel, start).
+    """Return the segments of an evaluation, sorted by (document, channel, start).
 
     `excerpts` are the evaluated excerpts, `speakers` the SPEAKER records: documents are codes of the same table,
     records of documents without excerpts (or with code -1) are ignored. Excerpts that overlap are merged; excerpts that
@@ -140,7 +140,7 @@ def segment_targets(
     last_word_start: I32,
     segment: I64 | None = None,
 ) -> tuple[I32, I64]:
-    """The target trials: (query, number of the segment), each pair once, sorted.
+    """Return the target trials: (query, number of the segment), each pair once, sorted.
 
     The other columns are those of the evaluated occurrences, in ticks, in any order. An occurrence whose first and last
     word lie in different segments makes no target. `segment` is given if it is not decided by the mid-points of words.
@@ -154,7 +154,7 @@ def segment_targets(
 
 
 def segment_of(segments: Segments, document: I32, channel: I8, start: I32, end: I32 | I64) -> I64:
-    """The number of the segment that contains the mid-point of each interval [start, end]; -1 if none does."""
+    """Return the number of the segment that contains the mid-point of each interval [start, end]; -1 if none does."""
     return _holding(segments, document, channel, 2 * (start.astype(np.int64) + end))
 
 
@@ -186,7 +186,7 @@ def _holders(segments: Segments) -> _Holders:
 
 
 def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64:
-    """The number of the segment that contains each time, given in quarters of a tick."""
+    """Return the number of the segment that contains each time, given in quarters of a tick."""
     known = _holders(segments)
     at, there = _placed(known, document, channel, middle)
     before = np.searchsorted(known.edges, at, "right") - 1
@@ -197,7 +197,7 @@ def _holding(segments: Segments, document: I32, channel: I8, middle: I64) -> I64
 
 
 def _placed(known: _Holders, document: I32, channel: I8, middle: I64) -> tuple[I64, Bool]:
-    """Times in quarters of a tick in the form of `_Holders`, and whether they can be in a segment."""
+    """Return times in quarters of a tick in the form of `_Holders`, and whether they can be in a segment."""
     wanted = _track(document, channel)
     track = np.searchsorted(known.tracks, wanted)
     at = track * _LIMIT + np.clip(middle, 0, _LIMIT - 1)
@@ -205,7 +205,7 @@ def _placed(known: _Holders, document: I32, channel: I8, middle: I64) -> tuple[I
 
 
 def _in_several(segments: Segments, document: I32, channel: I8, middle: I64) -> tuple[I64, I64]:
-    """The rows of times that are in several segments, each with all of these: sorted by (row, segment)."""
+    """Return the rows of times that are in several segments, each with all of these: sorted by (row, segment)."""
     known = _holders(segments)
     at, there = _placed(known, document, channel, middle)
     last = np.searchsorted(known.starts, at, "right")
@@ -226,7 +226,7 @@ def _in_several(segments: Segments, document: I32, channel: I8, middle: I64) -> 
 def _in_every_target(
     places: Places, several: tuple[I64, I64], detections: Detections, targets: tuple[I32, I64], reference: Reference
 ) -> Places:
-    """The places of detections that lie in one segment each, moved to all `targets` that contain their time.
+    """Return the places of detections that lie in one segment each, moved to all `targets` that contain their time.
 
     `several` are the detections in more than one segment, and these. Only the best detection of a segment is compared
     with targets; the others go with it.

@@ -29,19 +29,19 @@ class Found(Protocol):
     """The merged statistics of a system by their types: ``found[Counts]`` is a `Counts`."""
 
     def __getitem__(self, kind: type[Kind], /) -> Kind:
-        """The statistic of a type."""
+        """Return the statistic of a type."""
         ...
 
     def __contains__(self, kind: object, /) -> bool:
-        """Whether the system has it."""
+        """Return whether the system has it."""
         ...
 
     def get(self, kind: type[Kind], /) -> Kind | None:
-        """The statistic of a type, or None."""
+        """Return the statistic of a type, or None."""
         ...
 
     def items(self) -> Iterable[tuple[type[Statistic], Statistic]]:
-        """All statistics of the system."""
+        """Return all statistics of the system."""
         ...
 
 
@@ -67,11 +67,11 @@ class Statistic(Protocol):
 
     @classmethod
     def from_trials(cls, trials: Trials, reference: Reference, prepared: Any) -> Self:
-        """The statistic of one cell."""
+        """Return the statistic of one cell."""
         ...
 
     def merge(self, other: Self) -> Self:
-        """The statistic of both parts together."""
+        """Return the statistic of both parts together."""
         ...
 
 
@@ -80,7 +80,7 @@ class Drawable(Protocol):
     """A statistic with parts by group of documents, so that documents can be resampled (`measures.resampling`)."""
 
     def drawn(self, times: I64) -> Self:
-        """The statistic of a resample, in one group: group g counts times[g] times, int64 [n_groups]."""
+        """Return the statistic of a resample, in one group: group g counts times[g] times, int64 [n_groups]."""
         ...
 
 
@@ -91,7 +91,7 @@ class FirstRound:
 
     @classmethod
     def prepare(cls, found: Found, reference: Reference) -> object:
-        """Nothing is needed."""
+        """Return an empty tuple: nothing from earlier rounds is needed."""
         return ()
 
 
@@ -105,7 +105,7 @@ class OfDetections:
 
     @classmethod
     def columns_for(cls, reference: Reference) -> tuple[str, ...]:
-        """The columns that are read for an evaluation."""
+        """Return the columns that are read for an evaluation."""
         return cls.columns
 
 
@@ -113,7 +113,7 @@ _SHAPE = b"shape"
 
 
 def to_arrow(statistic: Statistic) -> pa.RecordBatch:
-    """A statistic as one row."""
+    """Return a statistic as one row."""
     columns = [_column(name, value) for name, value in _leaves(statistic, "")]
     return pa.RecordBatch.from_arrays(
         [values for _, values in columns], schema=pa.schema([field for field, _ in columns])
@@ -121,7 +121,7 @@ def to_arrow(statistic: Statistic) -> pa.RecordBatch:
 
 
 def from_arrow(kind: type[Kind], row: pa.RecordBatch) -> Kind:
-    """The statistic of the given type from a row that `to_arrow` made.
+    """Return the statistic of the given type from a row that `to_arrow` made.
 
     Raises
     ------

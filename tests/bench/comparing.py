@@ -17,7 +17,7 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
-from swsdask.comparison.compare import compare
+from swsdask.comparison.compare import compare, pairs_of
 from swsdask.comparison.paired import Pair, compare_pairs
 from swsdask.comparison.resampled import Draws, SampleReplicates
 from swsdask.measures.resampling.ladders import BestThreshold, PooledPrecision
@@ -96,7 +96,7 @@ def ours_of(url: str, measures: list[str]) -> Callable[[], None]:
     systems = result.table["system"].unique().to_pylist()
 
     def work() -> None:
-        compare(samples, n_queries, systems, Resampling(replicates=REPLICATES))
+        compare(samples, n_queries, systems, Resampling(replicates=REPLICATES), pairs_of(systems))
 
     return work
 

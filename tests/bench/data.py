@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from swsdask.archive.cells import hash_parts
-from swsdask.archive.change import Lease, leased
+from swsdask.archive.change import ADD_ONLY, Lease, leased
 from swsdask.archive.fragments import write_fragment
 from swsdask.archive.ingest import begin, write_runs
 from swsdask.archive.protocols import Run
@@ -151,7 +151,7 @@ def _lay(url: str, shape: Shape) -> Callable[[], None]:
         fragments: list[Fragment] = []
         lowest, highest = float("inf"), float("-inf")
         with leased(storage) as lease:
-            change = begin(lease, tables_of(blocks), EvaluationSettings(), layout, replace=False)
+            change = begin(lease, tables_of(blocks), EvaluationSettings(), layout, ADD_ONLY)
             for number, rows in enumerate(blocks):
                 lowest, highest = min(lowest, float(rows.score.min())), max(highest, float(rows.score.max()))
                 fragments.append(_fragment(lease, rows, number, layout))

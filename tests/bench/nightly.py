@@ -16,11 +16,11 @@ from shutil import copyfile
 import swsdask as sws
 from swsdask.archive.fragments import detections_as_table
 from swsdask.archive.ingest import write_runs
+from swsdask.archive.nights import HISTORY, commit_night, read_history
 from swsdask.archive.storage import Storage
 from swsdask.model.leaderboard import REPLACED, Move, Record
 from swsdask.model.schemas import SEGMENTS
 from swsdask.nightly.board import board_page
-from swsdask.nightly.history import HISTORY, commit_night, read_history
 from swsdask.nightly.settings import load_nightly
 from swsdask.render.nightly import atom_feed, index, metrics
 from swsdask.simulate.evaluation import SimulatedEvaluation, write
@@ -81,9 +81,9 @@ def rows(data: Data) -> Iterator[Row]:
         peaks = {"peak": ours.peak, "peak_of_theirs": every.peak}
         yield Row(what, ours.cpu, f"scoring {how}", every.cpu, every.cpu / ours.cpu, least=30.0, **peaks)
     what = f"all measures of {n} systems of {ROWS:,} detections again"
-    yield _within(f"{what}, from kept results", _spent(folder, "score", "archive"), 10)
+    yield _within(f"{what}, from cached results", _spent(folder, "score", "archive"), 10)
     other = _spent(folder, "score", "archive", "--set", "operating_point.c_miss=50")
-    yield _within(f"{what} with another C_miss, from kept statistics", other, 10)
+    yield _within(f"{what} with another C_miss, from cached statistics", other, 10)
     lengthen(folder)
     yield _within(f"swsdask history of {NIGHTS} nights", _spent(folder, "history", "archive"), 3)
     yield _within(f"the board of {NIGHTS} nights", cost(_pages, folder, repeats=1), 3)

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from swsdask.archive.nights import HISTORY, CommittedNight, History
 from swsdask.model.leaderboard import NEW, REPLACED, Move, Record, Refused
 from swsdask.nightly.board import board_page
-from swsdask.nightly.history import HISTORY, History, Night
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.render.nightly import EvaluationState, index, overview
 from tests.browser.chromium import CHROMIUM, POLICY, open_page
@@ -78,7 +78,7 @@ def history() -> History:
         gates = (f"gate 'atwv drops .02' failed: atwv of {names[1]} is 0.1, of {names[2]} 0.2: 0.1 lower.",) * 3
         stamps = dict.fromkeys((each.url for each in refused), "1 1")
         record = Record(number, "2026-01-01", number, "0", stamps, refused, tuple(moves), gates, ("A note.",))
-        nights.append(Night(record, pa.Table.from_pylist(rows, HISTORY)))
+        nights.append(CommittedNight(record, pa.Table.from_pylist(rows, HISTORY)))
     return History(nights)
 
 

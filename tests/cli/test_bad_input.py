@@ -142,6 +142,17 @@ def test_every_problem_is_reported_not_only_the_first(swsdask: Call, files: File
     refused(swsdask("score", files.reference, files.write("first.kwslist.xml", bad)), ":4:", ":8:")
 
 
+def test_wrong_keys_of_a_settings_file_name_the_file(swsdask: Call, files: Files) -> None:
+    wrong = files.write("wrong.toml", '[evaluation]\ntolerance_s = "a"\nc_miss = 3\n')
+    outcome = swsdask("score", files.reference, files.run, "--settings", wrong, "--set", "trials=segment")
+    refused(outcome, f"{wrong}: setting evaluation.tolerance_s: Input should be a valid number")
+    assert f"{wrong}: setting evaluation.c_miss: unknown key. Write c_miss below [evaluation.operating_point]" in (
+        outcome.err
+    )
+    point = files.write("point.toml", "[evaluation.operating_point]\nc_miss = 3\n")
+    assert swsdask("score", files.reference, files.run, "--settings", point).code == 0
+
+
 @pytest.mark.parametrize("content", [f"tolerance_s = {'9' * 5000}", f"x = {'[' * 5000}"], ids=["digits", "depth"])
 def test_settings_files_without_end(swsdask: Call, files: Files, content: str) -> None:
     bad = files.write("bad.toml", f"[evaluation]\n{content}\n")

@@ -487,3 +487,19 @@ def test_every_command_takes_them(name: str) -> None:
     for each in command.commands.values() if isinstance(command, click.Group) else (command,):
         opts = [opt for param in each.params for opt in param.opts]
         assert sorted(opt for opt in opts if opt in ("-q", "-v")) == ["-q", "-v"]
+
+
+def test_a_link_without_target_and_a_pipe_in_a_folder_are_not_skipped(swsdask: Call, files: Files) -> None:
+    runs = files.folder / "submitted"
+    runs.mkdir()
+    (runs / "first.stdlist.xml").symlink_to(files.run)
+    (runs / ".hidden").symlink_to("nowhere")
+    assert swsdask("score", files.reference, runs, "--measures", "atwv").code == 0
+    (runs / "second.xml").symlink_to("nowhere")
+    for found in ("a link whose target is missing", "a pipe, a socket or a device"):
+        for command in (["score", files.reference, runs], ["validate", runs], ["ingest", files.folder / "new", runs]):
+            refused = swsdask(*command)
+            assert refused.code == 2
+            assert f"{runs}/second.xml: expected a file; found {found}. Remove it from the folder" in refused.err
+        (runs / "second.xml").unlink()
+        os.mkfifo(runs / "second.xml")

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.comparison.studies import gap_study
+from swsdask.comparison.gap_study import gap_study
 from swsdask.execution.executor import SerialExecutor
-from swsdask.model.results import GapStudy
+from swsdask.model.studies import GapStudy
 from swsdask.render.studies import gap_numbers, gap_page
 from tests.cli.conftest import Outcome
 

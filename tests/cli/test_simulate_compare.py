@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from swsdask.cli.simulate import compare
-from swsdask.comparison import studies
+from swsdask.comparison import coverage_study
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
-from swsdask.model.comparison import CoverageStudy
-from swsdask.render.studies import interval_json, interval_page
+from swsdask.model.studies import EVALUATIONS, N_QUERIES, REPLICATES, CoverageStudy
+from swsdask.render.studies import coverage_json, coverage_page
 from tests.cli.conftest import Outcome
 
 N = 30
@@ -21,14 +21,14 @@ N = 30
 
 @pytest.fixture(autouse=True)
 def _smaller_population(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studies, "_POPULATION", 20_000)
+    monkeypatch.setattr(coverage_study, "_POPULATION", 20_000)
 
 
 @pytest.fixture(scope="module")
 def made() -> CoverageStudy:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(studies, "_POPULATION", 20_000)
-        return studies.interval_study(5, N, SerialExecutor(), n_queries=60, replicates=200)
+        patch.setattr(coverage_study, "_POPULATION", 20_000)
+        return coverage_study.coverage_study(5, N, SerialExecutor(), n_queries=60, replicates=200)
 
 
 def test_intervals_cover_and_tests_reject_as_often_as_they_should(made: CoverageStudy) -> None:
@@ -42,7 +42,7 @@ def test_intervals_cover_and_tests_reject_as_often_as_they_should(made: Coverage
 
 
 def test_the_same_bits_on_any_executor_and_in_a_shorter_study(made: CoverageStudy) -> None:
-    shorter = studies.interval_study(5, 4, ThreadExecutor(2), n_queries=60, replicates=200)
+    shorter = coverage_study.coverage_study(5, 4, ThreadExecutor(2), n_queries=60, replicates=200)
     assert np.array_equal(shorter.found, made.found[:4])
     assert shorter.truth == made.truth
 
@@ -55,18 +55,22 @@ def test_a_table_a_page_and_files(swsdask: Callable[..., Outcome], tmp_path: Pat
     assert "evaluations=2 queries=20 replicates=20" in ended.out
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["compare.html", "compare.json"]
     found = json.loads((tmp_path / "new" / "compare.json").read_text())
-    assert [(row["measure"], row["name"]) for row in found["rows"]] == list(studies.NAMES)
+    assert [(row["measure"], row["name"]) for row in found["rows"]] == list(coverage_study.NAMES)
     assert json.loads(swsdask("simulate", "compare", *few, "--format", "json").out) == found
 
 
 def test_the_size_of_a_study_is_that_of_the_bounds() -> None:
+    """The command repeats the numbers, so that it does not import numpy for its help."""
     defaults = {option.name: option.default for option in compare.params}
-    sizes = studies.EVALUATIONS, studies.N_QUERIES, studies.REPLICATES
-    assert (defaults["evaluations"], defaults["queries"], defaults["replicates"]) == sizes
+    assert (defaults["evaluations"], defaults["queries"], defaults["replicates"]) == (
+        EVALUATIONS,
+        N_QUERIES,
+        REPLICATES,
+    )
 
 
 def test_the_page_has_a_dot_for_every_row(made: CoverageStudy) -> None:
-    text = interval_page(made, "swsdask <1>")
-    assert text.count('class="dot"') == len(studies.NAMES)
+    text = coverage_page(made, "swsdask <1>")
+    assert text.count('class="dot"') == len(coverage_study.NAMES)
     assert "swsdask &lt;1&gt;" in text
-    assert json.loads(interval_json(made, "s"))["evaluations"] == N
+    assert json.loads(coverage_json(made, "s"))["evaluations"] == N

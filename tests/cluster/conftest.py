@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="package")
 def client() -> Iterator[Any]:
     """Two workers. They end with the tests of this folder: idle ones would take a fifth of a core from those after."""
-    with LocalProcesses(workers=2).connected(print) as connected:
+    with LocalProcesses(workers=2).connect(print) as connected:
         yield connected
 
 

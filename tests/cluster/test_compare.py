@@ -12,7 +12,7 @@ import pytest
 import swsdask as sws
 from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score_observed
-from swsdask.comparison.compare import compare
+from swsdask.comparison.compare import compare, pairs_of
 from swsdask.execution.dask import DaskExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.scoring import detections
@@ -58,7 +58,8 @@ def test_workers_resample_and_test_pairs_and_the_bits_are_the_same(
         folder.mkdir()
         by_system = {f"s{n:02d}": NotedAverages(0.0, (1.0,), column, folder) for n, column in enumerate(columns)}
         how = Resampling(replicates=400, adjust=adjust)
-        compared.append(compare({"all": {"map": by_system}}, {"all": 30}, by_system, how, executor=where))
+        pairs = pairs_of(by_system)
+        compared.append(compare({"all": {"map": by_system}}, {"all": 30}, by_system, how, pairs, executor=where))
     here, there = ({int(each.name.partition("-")[2]) for each in folder.iterdir()} for folder in noted)
     assert here == {os.getpid()}
     assert there

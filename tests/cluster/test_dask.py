@@ -64,7 +64,7 @@ def test_tasks_are_named_by_round_and_label(client: Any, executor: DaskExecutor)
 
 
 def test_an_adaptive_cluster_starts_with_no_worker_and_gets_several(tmp_path: Path) -> None:
-    with LocalProcesses(workers=1).connected(print) as client:
+    with LocalProcesses(workers=1).connect(print) as client:
         client.cluster.scale(0)
         while client.nthreads():
             time.sleep(0.1)
@@ -119,7 +119,7 @@ def test_a_failing_merge_is_told(executor: DaskExecutor) -> None:
 def test_a_task_that_kills_every_worker_ends_with_advice(tmp_path: Path) -> None:
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalProcesses(workers=1).connected(print) as client,
+        LocalProcesses(workers=1).connect(print) as client,
         pytest.raises(ClusterError, match=r"^cell 0: the workers that tried it died.*smaller rows_per_task"),
     ):
         DaskExecutor(client).map_reduce(cells.die, [0], cells.add, label="cell {}".format)
@@ -131,7 +131,7 @@ def test_all_workers_lost_for_good(elsewhere: Elsewhere, tmp_path: Path) -> None
             worker.kill()
             worker.wait()
 
-    with RunningByFile(path=elsewhere.file, workers=2).connected(print) as client:
+    with RunningByFile(path=elsewhere.file, workers=2).connect(print) as client:
         executor = DaskExecutor(client, patience_s=1.5)
         assert executor.map_reduce(cells.linear, range(5), cells.add, (1, 0)) == 10
         with (
@@ -183,7 +183,7 @@ def test_results_come_from_the_workers_where_they_are_reached(
 
     if not reached:
         monkeypatch.setattr(clusters.socket, "create_connection", behind_a_forwarded_port)
-    with RunningByFile(path=elsewhere.file, workers=2).connected(print) as client:
+    with RunningByFile(path=elsewhere.file, workers=2).connect(print) as client:
         assert client.direct_to_workers is reached
         executor = DaskExecutor(client)
         assert executor.map_reduce(cells.linear, range(5), cells.add, (1, 0)) == 10
@@ -204,7 +204,7 @@ def test_workers_of_another_version_are_refused(
     address = client.cluster.scheduler_address
     with (
         pytest.raises(ClusterError, match=r"worker tls://.* has swsdask .*; this process has 0\.0\.9"),
-        RunningAt(address=address, **keys).connected(print),
+        RunningAt(address=address, **keys).connect(print),
     ):
         pass
 
@@ -214,7 +214,7 @@ def test_too_few_workers(client: Any, keys: dict[str, Path]) -> None:
     address = client.cluster.scheduler_address
     with (
         pytest.raises(ClusterError, match=r"fewer than 50 workers after 10 seconds: 2 so far"),
-        RunningAt(address=address, workers=50, timeout_s=10, **keys).connected(told.append),
+        RunningAt(address=address, workers=50, timeout_s=10, **keys).connect(told.append),
     ):
         pass
     assert told == [
@@ -230,7 +230,7 @@ def test_workers_with_too_little_memory_are_refused(
     address = client.cluster.scheduler_address
     with (
         pytest.raises(ClusterError, match=r"memory limit of \d+ MiB; a worker needs 1099511627776 MiB"),
-        RunningAt(address=address, **keys).connected(print),
+        RunningAt(address=address, **keys).connect(print),
     ):
         pass
 
@@ -386,13 +386,13 @@ def test_workers_are_forked_with_what_they_need(monkeypatch: pytest.MonkeyPatch)
         return sorted({"numba", "pandas", "scipy"} & {*sys.modules}), len([*threads.iterdir()]), given
 
     monkeypatch.setenv("SWSDASK_TEST", "set late")
-    with LocalProcesses(workers=1).connected(print) as later:
+    with LocalProcesses(workers=1).connect(print) as later:
         assert [*later.run(has).values()] == [(["numba"], 1, "set late")]
 
 
 @pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
 def test_a_fork_server_that_is_stopped_keeps_nobody_waiting() -> None:
-    with LocalProcesses(workers=1).connected(print) as later:
+    with LocalProcesses(workers=1).connect(print) as later:
         (worker,) = later.run(os.getpid).values()
         (server,) = later.run(os.getppid).values()
         os.kill(server, signal.SIGSTOP)
@@ -490,7 +490,7 @@ def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:
     """Dask's own check, here at once, would end the nanny that is restarting the worker."""
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 ms"}),
-        LocalProcesses(workers=1).connected(print) as client,
+        LocalProcesses(workers=1).connect(print) as client,
     ):
         (process,) = client.run(os.getpid).values()
         lost = set(client.nthreads())
@@ -514,7 +514,7 @@ def test_workers_that_do_not_start_in_time_are_killed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(clusters, "LocalCluster", wait_for_a_stuck_worker)
     before = set(active_children())
     with pytest.raises(ClusterError, match="failed to start twice: Nanny failed to start"):
-        LocalProcesses(workers=1, timeout_s=0.01).connected(print).__enter__()
+        LocalProcesses(workers=1, timeout_s=0.01).connect(print).__enter__()
     assert set(active_children()) <= before
 
 
@@ -530,7 +530,7 @@ def test_workers_of_which_one_is_lost_while_it_starts_are_started_again(monkeypa
         return LocalCluster(**in_this_process)
 
     monkeypatch.setattr(clusters, "LocalCluster", lose_the_first)
-    with LocalProcesses(workers=1, threads=2).connected(print) as client:
+    with LocalProcesses(workers=1, threads=2).connect(print) as client:
         assert client.submit(int, "3").result() == 3
     assert begun[0] == begun[1]
 

@@ -37,6 +37,6 @@ def test_workers_read_the_files_of_a_folder(client: Any, tmp_path: Path, monkeyp
         (stored,) = sws.open(tmp_path / name).archive.runs
         contents.append((stored.content, stored.rows))
     assert contents[0] == contents[1] == (contents[0][0], len(table))
-    assert len(writing.divided([RunFile(str(tmp_path / "run.parquet"))], executor.workers)) > 1
+    assert len(writing.divide([RunFile(str(tmp_path / "run.parquet"))], executor.workers)) > 1
     assert executor.processes
     assert os.getpid() not in executor.processes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swsdask.comparison.studies import gap_study
+from swsdask.comparison.gap_study import gap_study
 from swsdask.execution.dask import DaskExecutor
 from swsdask.execution.executor import SerialExecutor
 

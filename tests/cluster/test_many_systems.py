@@ -105,9 +105,9 @@ def test_runs_with_lists_of_their_own_share_the_workers(
     runs = {name: shorter if number % 2 else file for number, name in enumerate(RUNS)}
     sws.ingest(tmp_path / "archive", folder, runs=runs)
     opened = []
-    connected = LocalProcesses.connected
+    connected = LocalProcesses.connect
     monkeypatch.setattr(
-        LocalProcesses, "connected", lambda self, tell: opened.append(self.workers) or connected(self, tell)
+        LocalProcesses, "connect", lambda self, tell: opened.append(self.workers) or connected(self, tell)
     )
     evaluation = sws.open(tmp_path / "archive", settings={"evaluation": {"unlisted_queries": "exclude"}})
     many = sws.score(evaluation, cache=False)
@@ -134,7 +134,7 @@ def test_where_workers_cannot_be_started_this_process_does_the_work(
     elif lack == "main":
         monkeypatch.setattr(opening, "_main_can_be_imported", lambda: False)
     else:
-        monkeypatch.setattr(LocalProcesses, "connected", failing)
+        monkeypatch.setattr(LocalProcesses, "connect", failing)
     assert where(sws.score(folder / "archive", cache=False)) == ("SerialExecutor", 1)
 
 

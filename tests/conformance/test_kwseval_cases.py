@@ -232,10 +232,12 @@ def test_rankings_of_scores_whose_text_has_another_order_are_noted(own_cases: Pa
     folder = own_cases / "kwseval/words"
     for file in folder.iterdir():
         (tmp_path / file.name).write_text(file.read_text().replace('score="0.95"', f'score="{score}"'))
-    note = "KWSEval's MAP ranks scores as text, ours as numbers"
-    assert note in " ".join(scored(tmp_path).notes)
-    assert note not in " ".join(scored(tmp_path, measures=["atwv"]).notes)
-    assert note not in " ".join(scored(folder).notes)
+    note = "KWSEval sorts scores as text"
+    numbers = {"average_precision": {"score_order": "number"}}
+    assert note in " ".join(scored(tmp_path, settings=numbers).notes)
+    assert note not in " ".join(scored(tmp_path).notes)
+    assert note not in " ".join(scored(tmp_path, measures=["atwv"], settings=numbers).notes)
+    assert note not in " ".join(scored(folder, settings=numbers).notes)
 
 
 def test_types_that_rttm_does_not_have_and_decisions_without_a_threshold_are_noted(

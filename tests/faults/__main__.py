@@ -64,7 +64,7 @@ expire and score. Everything that a process reported as written must be there, w
 other processes.
 
 **Nights.** `swsdask nightly` is killed at every operation and run again, and run by two processes at once: history,
-board, archive and kept results must equal those of an undisturbed night. Bits are flipped in the files that a killed
+board, archive and cached results must equal those of an undisturbed night. Bits are flipped in the files that a killed
 night left.
 
 **Processes.** `score`, of an archive and of files, and `ingest` run with two workers, which the command starts or a
@@ -150,7 +150,7 @@ def main() -> None:
             for what, flip, share in (
                 ("archives of detections", damage.flip_evaluation, 4),
                 ("archives of term discovery", damage.flip_discovery, 4),
-                ("archives with kept results", damage.flip_kept, 1),
+                ("archives with cached results", damage.flip_cached, 1),
                 ("results", damage.flip_results, 2),
                 ("what killed nights left", damage.flip_night, 1),
             )

@@ -102,9 +102,9 @@ def flip_results(folder: str, seed: int) -> tuple[str, str]:
     return _flip(samples.results, folder, seed)
 
 
-def flip_kept(folder: str, seed: int) -> tuple[str, str]:
+def flip_cached(folder: str, seed: int) -> tuple[str, str]:
     """Flip a bit of an archive that keeps results."""
-    return _flip(samples.kept, folder, seed)
+    return _flip(samples.cached, folder, seed)
 
 
 def flip_night(folder: str, seed: int) -> tuple[str, str]:

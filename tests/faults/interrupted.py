@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import swsdask as sws
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.discovery import ingest_discovery
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
@@ -59,7 +60,7 @@ class Work:
 
 
 def works(samples: Path) -> Iterator[Work]:
-    """Everything that writes: ingest, kept results, verify --repair and --adopt, vacuum, expire, `--out`."""
+    """Everything that writes: ingest, cached results, verify --repair and --adopt, vacuum, expire, `--out`."""
     sample = evaluation(samples / "sample")
     corpus = discovery(samples / "corpus")
     third = samples / "third"
@@ -79,7 +80,9 @@ def works(samples: Path) -> Iterator[Work]:
     def replace(folder: Path) -> object:
         runs = [source(rows(300, 5), "a")]
         with in_parts:
-            return write_runs(Storage(str(folder)), None, runs, EvaluationSettings(), layout=LAYOUT, replace=True)
+            return write_runs(
+                Storage(str(folder)), None, runs, EvaluationSettings(), layout=LAYOUT, policy=ChangePolicy(replace=True)
+            )
 
     def aged(folder: Path) -> None:
         copied(folder)
@@ -103,7 +106,7 @@ def works(samples: Path) -> Iterator[Work]:
     def found(folder: Path) -> object:
         return ingest_discovery(str(folder), None, {"three": str(third / "w.classes")})
 
-    def kept(folder: Path) -> str:
+    def cached(folder: Path) -> str:
         return text(sws.score(folder, MEASURES))
 
     vacuum, expire = partial(sws.vacuum, older_than_s=-10), partial(sws.expire, keep=1)
@@ -113,7 +116,7 @@ def works(samples: Path) -> Iterator[Work]:
     yield Work(
         "ingest of discovery", partial(shutil.copytree, corpus.folder, dirs_exist_ok=True), found, corpus.score, vacuum
     )
-    yield Work("keeping results", copied, kept, kept, vacuum)
+    yield Work("caching results", copied, cached, cached, vacuum)
     repair = partial(sws.verify, repair=sample.folder)
     yield Work("verify --repair", damaged, repair, sample.score, lambda folder: (repair(folder), vacuum(folder)), True)
     yield Work("verify --adopt", earlier, partial(sws.verify, adopt=True), sample.score, vacuum)

@@ -29,7 +29,7 @@ import fsspec
 from fsspec.config import set_conf_env
 
 from swsdask.archive import local
-from swsdask.archive.kept import SOURCES
+from swsdask.archive.cache import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.execution import fork_server

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import swsdask as sws
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.model.settings import EvaluationSettings
@@ -33,7 +34,7 @@ _CLEAR = ("ArchiveError", "InputError")
 
 def _ingest(folder: Path, system: str, seed: int, replace: bool = False) -> None:
     runs = [source(rows(300, seed), system)]
-    write_runs(Storage(str(folder)), None, runs, EvaluationSettings(), layout=LAYOUT, replace=replace)
+    write_runs(Storage(str(folder)), None, runs, EvaluationSettings(), layout=LAYOUT, policy=ChangePolicy(replace))
 
 
 def _works(folder: Path) -> Mapping[str, Callable[[], Any]]:

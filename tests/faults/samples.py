@@ -12,6 +12,7 @@ import numpy as np
 
 import swsdask as sws
 from swsdask.archive import change
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.discovery import ingest_discovery
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
@@ -91,7 +92,7 @@ def evaluation(folder: Path) -> Sample:
     settings, keep = EvaluationSettings(), Layers()
     for run in (source(rows(400, 1), "a"), source(rows(500, 2), "b")):
         with in_parts:
-            write_runs(Storage(str(folder)), reference, [run], settings, layout=LAYOUT, keep=keep)
+            write_runs(Storage(str(folder)), reference, [run], settings, layout=LAYOUT, policy=ChangePolicy(keep=keep))
     return Sample(folder, _evaluated, _evaluated(folder))
 
 
@@ -109,7 +110,7 @@ def discovery(folder: Path) -> Sample:
         read_from = random_world(seed).write(place)
         corpus = corpus or read_corpus_files(read_from)
         with in_parts:
-            ingest_discovery(str(folder), corpus, {name: str(place / "w.classes")}, keep=Layers())
+            ingest_discovery(str(folder), corpus, {name: str(place / "w.classes")}, policy=ChangePolicy(keep=Layers()))
     return Sample(folder, _discovered, _discovered(folder))
 
 
@@ -130,13 +131,13 @@ def _read(folder: Path) -> str:
     return f"{tables} {found.comparison} {found.manifest} {found.notes}"
 
 
-def kept(folder: Path) -> Sample:
+def cached(folder: Path) -> Sample:
     """An archive of detections that keeps the results of its systems."""
     evaluation(folder)
-    return Sample(folder, _kept, _kept(folder))
+    return Sample(folder, _cached, _cached(folder))
 
 
-def _kept(folder: Path) -> str:
+def _cached(folder: Path) -> str:
     return text(sws.score(folder, MEASURES))
 
 

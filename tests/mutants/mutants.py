@@ -164,7 +164,7 @@ MUTANTS = (
     Mutant(
         "bytes with another hash are trusted",
         "swsdask/archive/stored_tables.py",
-        "digest(content).hex() != self.hash",
+        "hash_bytes(content).hex() != self.hash",
         "False",
         ("tests/unit/test_archive_integrity.py",),
     ),
@@ -199,8 +199,8 @@ MUTANTS = (
     Mutant(
         "sums of a topic under trec_eval are rounded once",
         "swsdask/measures/average_precision.py",
-        "sums_of(of.hits * height, of.offsets, addition)",
-        'sums_of(of.hits * height, of.offsets, "exact")',
+        "sums_of(ranked.hits * height, ranked.offsets, addition)",
+        'sums_of(ranked.hits * height, ranked.offsets, "exact")',
         ("tests/conformance/test_trec_eval.py",),
     ),
     Mutant(
@@ -219,7 +219,7 @@ MUTANTS = (
     ),
     Mutant(
         "a collection that grew is another reference",
-        "swsdask/archive/kept.py",
+        "swsdask/archive/cache.py",
         "if role != self._grows",
         "if role",
         ("tests/unit/test_nightly.py",),
@@ -264,7 +264,7 @@ MUTANTS = (
         "swsdask/model/settings.py",
         "thresholds = set(settings.thresholds)",
         "asked = {*settings.thresholds, settings.operating_point.resolve(1, 10**9).bayes_threshold}",
-        ("tests/unit/test_kept_statistics.py",),
+        ("tests/unit/test_cached_statistics.py",),
     ),
     Mutant(
         "replaced entries are verified",
@@ -310,7 +310,7 @@ MUTANTS = (
     ),
     Mutant(
         "a folder is known by its place, whatever became of its files",
-        "swsdask/archive/kept.py",
+        "swsdask/archive/cache.py",
         "[*(parts_of(file) or [file]), *resource_places(file)]",
         "[file, *resource_places(file)]",
         ("tests/unit/test_run_folder.py",),

@@ -82,7 +82,7 @@ def test_exemplars(world: World) -> None:
         assert {each.cluster: each.distance for each in kind} == pytest.approx(
             {e.cluster: means[e.cluster] for e in kind}
         )
-        order = sorted(means, key=lambda c: (sign * round(means[c], 9), -len(classes[c]), c))[: score.SHOWN]
+        order = sorted(means, key=lambda c: (sign * round(means[c], 9), -len(classes[c]), c))[: score.CLASSES_KEPT]
         assert [each.cluster for each in kind] == order
     for each in whole.report(corpus, found)["best"]:
         rows = classes[found.classes.index(each["class"])]

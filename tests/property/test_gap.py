@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdask.execution.executor import Executor, SerialExecutor, ThreadExecutor, Unseen
 from swsdask.measures import interpretation
-from swsdask.measures.average_precision import GeneralisedAveragePrecision
+from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Scored
 from swsdask.model.ranked_measures import Penalty, ReplayRule, gaussian, rectangular, table, triangular
 from swsdask.model.settings import EngineSettings, EvaluationSettings

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.comparison.studies import FUNCTIONS, gap_study, kendall
+from swsdask.comparison.gap_study import FUNCTIONS, gap_study
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.kernels.onsets import gap_of_lists, ranked_lists
 from swsdask.model.ranked_measures import Penalty, gaussian, rectangular, table, triangular
-from swsdask.model.results import GapStudy
+from swsdask.model.studies import GapStudy
 from tests.literal_gap import gap, value
 
 N_POINTS = 40
@@ -92,19 +92,6 @@ def test_ranks_follow_zipf() -> None:
     expected = 1 / np.arange(1, length + 1)
     shares = np.bincount(first, minlength=length) / n
     assert shares == pytest.approx(expected / expected.sum(), abs=0.015)
-
-
-@given(st.lists(st.lists(st.integers(0, 5), min_size=6, max_size=6), min_size=2, max_size=4))
-def test_kendall(lines: list[list[int]]) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    lines = [line for line in lines if len(set(line)) > 1]
-    if not lines:
-        return
-    tau = kendall(np.array(lines, np.float64))
-    assert set(np.diagonal(tau).tolist()) == {1.0}
-    for i, one in enumerate(lines):
-        for j, other in enumerate(lines):
-            assert tau[i, j] == pytest.approx(stats.kendalltau(one, other).statistic, abs=1e-12)
 
 
 def test_what_is_told_of_replicates() -> None:

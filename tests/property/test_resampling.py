@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from swsdask.measures import select
 from swsdask.measures.measure import Scored
-from swsdask.measures.resampling import NAMES, Samples
+from swsdask.measures.resampling import NAMES, SampleObserver
 from swsdask.measures.resampling.ladders import ResampledMaximum, ResampledPooledPrecision
 from tests.conftest import examples
 from tests.property.worlds import World, worlds
@@ -151,7 +151,7 @@ def test_with_equal_weights_a_measure_is_itself(world: World, compat: str, ties:
     asked = evaluation(compat=compat, thresholds=(0.5,), average_precision={"ties": ties}, trials=trials)
     reference = with_thresholds(world.reference, asked)
     scored = Scored(statistics([world.rows], reference), reference, asked)
-    observed = Samples(NAMES).observe("mine", scored)
+    observed = SampleObserver(NAMES).observe("mine", scored)
     numbers = {
         (values.condition, name): column[0]
         for family in select(NAMES)

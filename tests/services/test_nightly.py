@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import swsdask as sws
+from swsdask.archive.nights import read_history
 from swsdask.archive.storage import Storage
-from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
 from tests.faults.nights import NOTHING, WORKED, Place, main, night, prepare
 from tests.services.stores import Store

@@ -51,7 +51,7 @@ def test_a_job_that_is_killed_is_replaced_and_the_bits_are_the_same(tmp_path: Pa
     whole = engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
     waiting = {name: list(by_query(name, rows, tmp_path)) for name, rows in SYSTEMS.items()}
     archive = engines.CellArchive(engines.archive_of(SYSTEMS).runs, waiting)
-    with cluster_file(tmp_path, "workers = 2").connected(print) as client:
+    with cluster_file(tmp_path, "workers = 2").connect(print) as client:
         before = jobs()
 
         def kill_a_job() -> None:
@@ -70,7 +70,7 @@ def test_a_job_that_is_killed_is_replaced_and_the_bits_are_the_same(tmp_path: Pa
 def test_jobs_come_with_the_work_and_go_with_the_context(tmp_path: Path) -> None:
     told: list[str] = []
     evaluated = engines.evaluation(OCCURRENCES, [0, 1, 0, 1, 1], n_queries=6)
-    with cluster_file(tmp_path, "minimum = 0", "workers = 2").connected(told.append) as client:
+    with cluster_file(tmp_path, "minimum = 0", "workers = 2").connect(told.append) as client:
         found = engines.score(engines.archive_of(SYSTEMS), evaluated, DaskExecutor(client))
     assert found == engines.score(engines.archive_of(SYSTEMS), evaluated, SerialExecutor())
     assert told[:2] == [

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from swsdask.model.columns import distinct_pairs
 from swsdask.model.trials import Segments
-from swsdask.statistics.columns import distinct_pairs
 from swsdask.statistics.segment_trials import Spans, segment_of, segment_targets, tile
 
 

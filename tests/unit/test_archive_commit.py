@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from swsdask.archive import change
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import named_files, vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
@@ -40,8 +41,8 @@ TABLES = tables(
 )
 
 
-def write(url: str, *sources: Pieces, **more: Any) -> int:
-    return write_runs(Storage(url), TABLES, sources, SETTINGS, layout=SMALL, **more).version
+def write(url: str, *sources: Pieces, **policy: Any) -> int:
+    return write_runs(Storage(url), TABLES, sources, SETTINGS, layout=SMALL, policy=ChangePolicy(**policy)).version
 
 
 def contents(url: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -321,13 +322,13 @@ def test_the_loser_replaces_only_what_it_saw(url: str, monkeypatch: pytest.Monke
 
 def test_a_writer_whose_lease_was_taken_commits_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(url, source(rows(200)))
-    before, made = contents(url), change.Change.made
+    before, made = contents(url), change.Change.commit_part
 
     def late(self: Any, *args: Any, **said: Any) -> Any:
         vacuum(url, older_than_s=-10)  # as if the writer had not renewed its lease for a day
         return made(self, *args, **said)
 
-    monkeypatch.setattr(change.Change, "made", late)
+    monkeypatch.setattr(change.Change, "commit_part", late)
     with pytest.raises(ArchiveError, match="expected the lease of this writer"):
         write(url, source(rows(250, 1), "b"))
     assert contents(url) == before

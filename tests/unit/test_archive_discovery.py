@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from swsdask.archive import change
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import vacuum
 from swsdask.archive.discovery import content_of, ingest_discovery, open_discovery
 from swsdask.archive.store import open_archive
@@ -95,7 +96,7 @@ def test_systems_are_added_and_replaced_version_by_version(
     ingest_discovery(url, None, {"one": one})
     with pytest.raises(ArchiveError, match="a system 'one' with other content is there"):
         ingest_discovery(url, None, {"one": other})
-    assert ingest_discovery(url, None, {"one": other}, replace=True).version == 3
+    assert ingest_discovery(url, None, {"one": other}, policy=ChangePolicy(replace=True)).version == 3
     assert open_discovery(url).systems[0].read_from == other
     assert open_discovery(url, 2).systems[0].read_from == one
     with pytest.raises(ArchiveError, match="versions found: 1, 2, 3"):

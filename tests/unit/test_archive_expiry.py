@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 import swsdask as sws
-from swsdask.archive import change, cleaning, verify
+from swsdask.archive import change, cleaning, verify, version_list
 from swsdask.archive.change import GROWTH
-from swsdask.archive.cleaning import Version, difference, expire, list_versions, named_files, vacuum
+from swsdask.archive.cleaning import expire, named_files, vacuum
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, open_archive
 from swsdask.archive.stored_tables import StoredFile, StoredRun
+from swsdask.archive.version_list import Version, difference, list_versions
 from swsdask.archive.versions import manifest_name, versions
 from swsdask.cli import main
 from swsdask.model.errors import ArchiveError, SettingsError
@@ -149,7 +150,7 @@ def test_a_part_that_versions_share_is_read_once(url: str, monkeypatch: pytest.M
         read.append(part.file)
         return EVALUATION.read(storage, part)
 
-    for module in (cleaning, verify):
+    for module in (version_list, verify):
         monkeypatch.setattr(module, "EVALUATION", replace(EVALUATION, read=counted))
     for command in (lambda: list(list_versions(url)), lambda: vacuum(url), lambda: verify.verify(url)):
         read.clear()
@@ -197,13 +198,15 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, happens
     monkeypatch.setattr(owner, name, called)
 
 
-@pytest.mark.parametrize(("owner", "name"), [(cleaning, "read_version"), (Storage, "modified")])
+@pytest.mark.parametrize(
+    ("listing", "removing", "name"), [(version_list, cleaning, "read_version"), (Storage, Storage, "modified")]
+)
 def test_versions_that_appear_while_they_are_listed_are_no_fault(
-    url: str, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+    url: str, monkeypatch: pytest.MonkeyPatch, listing: object, removing: object, name: str
 ) -> None:
-    meanwhile(monkeypatch, owner, name, lambda: write(url, source(rows(10)), replace=True))
+    meanwhile(monkeypatch, listing, name, lambda: write(url, source(rows(10)), replace=True))
     assert [each.number for each in list_versions(url)] == [1, 2, 3, 4, 5]
-    meanwhile(monkeypatch, owner, name, lambda: write(url, source(rows(12)), replace=True))
+    meanwhile(monkeypatch, removing, name, lambda: write(url, source(rows(12)), replace=True))
     assert expire(url, keep=1, older_than_s=5 * DAY_S).versions == (1, 2, 3, 4)
     assert left(url) == [5, 6, 7]
 
@@ -212,7 +215,7 @@ def test_versions_that_appear_while_they_are_listed_are_no_fault(
 def test_versions_that_disappear_while_they_are_listed_are_left_out(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    meanwhile(monkeypatch, cleaning, name, lambda: expire(url, keep=2))
+    meanwhile(monkeypatch, version_list, name, lambda: expire(url, keep=2))
     found = list(list_versions(url))
     assert [each.number for each in found] == [4, 5]
     assert found[0].changed is None, "there is nothing to compare it with"
@@ -229,12 +232,12 @@ def replaced(url: str) -> None:
     expire(url, keep=1)
 
 
-@pytest.mark.parametrize("name", ["kind_of", "read_version"])
+@pytest.mark.parametrize(("owner", "name"), [(version_list, "kind_of"), (cleaning, "read_version")])
 def test_vacuum_keeps_the_files_of_a_version_that_replaces_all_others_meanwhile(
-    url: str, monkeypatch: pytest.MonkeyPatch, name: str
+    url: str, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
     expire(url, keep=1)
-    meanwhile(monkeypatch, cleaning, name, lambda: replaced(url))
+    meanwhile(monkeypatch, owner, name, lambda: replaced(url))
     removed = vacuum(url)
     assert left(url) == [6]
     assert {file.file for file in named_files(Storage(url))}.isdisjoint(removed)

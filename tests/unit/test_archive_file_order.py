@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import swsdask as sws
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.ingest import ingest, write_runs
-from swsdask.archive.memory import read_into_memory, read_reference
+from swsdask.archive.memory import read_into_memory
+from swsdask.archive.reference_files import read_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.versions import Layout
@@ -69,7 +71,7 @@ def test_a_run_in_another_order_is_another_run(tmp_path: Path) -> None:
     assert versions == [1, 1]
     with pytest.raises(ArchiveError, match="other content is there"):
         write_runs(Storage(url, {}), None, sources[2], MEDIAEVAL)
-    assert write_runs(Storage(url, {}), None, sources[2], MEDIAEVAL, replace=True).version == 2
+    assert write_runs(Storage(url, {}), None, sources[2], MEDIAEVAL, policy=ChangePolicy(replace=True)).version == 2
 
 
 WORLD = World(
@@ -82,7 +84,13 @@ WORLD = World(
 
 def ingested(folder: Path, settings: EvaluationSettings, *, replace: bool = False) -> StoredArchive:
     run = WORLD.write(folder)
-    return ingest(str(folder / "archive"), find_reference(str(folder)), [RunFile(str(run))], settings, replace=replace)
+    return ingest(
+        str(folder / "archive"),
+        find_reference(str(folder)),
+        [RunFile(str(run))],
+        settings,
+        policy=ChangePolicy(replace),
+    )
 
 
 def test_a_run_ingested_without_its_order_says_what_to_do(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ import pytest
 
 from swsdask.archive import ingest as writing
 from swsdask.archive.fragments import spill, take_up
-from swsdask.archive.ingest import divided, ingest
-from swsdask.archive.memory import ReferenceFiles, read_into_memory, read_reference
+from swsdask.archive.ingest import divide, ingest
+from swsdask.archive.memory import read_into_memory
 from swsdask.archive.reference import build_reference
+from swsdask.archive.reference_files import read_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.execution.executor import ThreadExecutor
+from swsdask.formats.find import ReferenceFiles
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError
 from swsdask.model.settings import EvaluationSettings
@@ -88,7 +90,7 @@ def test_decisions_in_some_parts_of_a_file_only(
     found = {}
     for parts in (1, 2):
         monkeypatch.setattr(writing, "ROWS_PER_PART", RunFile(str(run)).rows_about // parts + 1)
-        assert len(divided([RunFile(str(run))], 2)) == parts
+        assert len(divide([RunFile(str(run))], 2)) == parts
         with closing(ThreadExecutor(2)) as two, pytest.raises(InputError) as caught:
             ingest(str(tmp_path / "archive"), reference, [RunFile(str(run))], SETTINGS, executor=two)
         (problem,) = caught.value.problems
@@ -113,11 +115,11 @@ def test_a_large_file_is_read_in_parts(
     )
     run = kwslist(tmp_path / "big.xml", {f"Q{n}": [("d0", (n * 400 + i) / 512) for i in range(400)] for n in range(40)})
     monkeypatch.setattr(writing, "ROWS_PER_PART", RunFile(run).rows_about // 3)
-    assert len(divided([RunFile(run)], 2)) > 1
+    assert len(divide([RunFile(run)], 2)) > 1
     with closing(ThreadExecutor(2)) as two:
         parts = ingest(str(tmp_path / "parts"), reference, [RunFile(run)], SETTINGS, executor=two)
     monkeypatch.undo()
-    assert len(divided([RunFile(run)], 2)) == 1
+    assert len(divide([RunFile(run)], 2)) == 1
     whole = ingest(str(tmp_path / "whole"), reference, [RunFile(run)], SETTINGS)
     assert parts.runs == whole.runs
     assert whole.runs[0].rows == 16000
@@ -132,8 +134,8 @@ def test_files_are_cut_where_workers_would_have_unlike_shares(tmp_path: Path, mo
     """One worker, and many files of one size, need no part of a file."""
     run = kwslist(tmp_path / "a.xml", {f"Q{n}": [("d0", i / 512) for i in range(4000)] for n in range(9)})
     monkeypatch.setattr(writing, "ROWS_PER_PART", 10_000)
-    assert [len(divided([RunFile(run)], workers)) for workers in (1, 2)] == [1, 4]
-    assert len(divided([RunFile(run, str(n)) for n in range(9)], 2)) == 9
+    assert [len(divide([RunFile(run)], workers)) for workers in (1, 2)] == [1, 4]
+    assert len(divide([RunFile(run, str(n)) for n in range(9)], 2)) == 9
 
 
 def test_small_runs_are_written_by_the_task_that_reads_them(

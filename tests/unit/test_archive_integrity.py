@@ -18,7 +18,7 @@ from swsdask.archive.change import leased
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
-from swsdask.archive.versions import KEPT, table_name
+from swsdask.archive.versions import CACHE, table_name
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.simulate.evaluation import simulate, write
@@ -119,7 +119,7 @@ def of_files(tmp_path: Path) -> Path:
 def test_verify_lists_damage_of_what_is_kept_which_is_made_again(of_files: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(of_files, tmp_path / "other"))
     expected = text(sws.score(of_files, MEASURES))
-    files = sorted(path.relative_to(of_files) for path in (of_files / KEPT).rglob("*.*"))
+    files = sorted(path.relative_to(of_files) for path in (of_files / CACHE).rglob("*.*"))
     assert {file.name.partition("-")[0] for file in files} >= {"results", "Counts", "sources.json"}
     chance = random.Random(0)
     for file in files:
@@ -141,7 +141,7 @@ def test_verify_lists_damage_of_what_is_kept_which_is_made_again(of_files: Path,
 
 def test_what_is_kept_is_written_in_one_step(of_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that is killed while it writes leaves no file that `verify` would call damaged."""
-    shutil.rmtree(of_files / KEPT)
+    shutil.rmtree(of_files / CACHE)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -151,7 +151,7 @@ def test_what_is_kept_is_written_in_one_step(of_files: Path, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         sws.score(of_files, MEASURES)
     monkeypatch.undo()
-    (unfinished,) = (of_files / KEPT).rglob("*.*")
+    (unfinished,) = (of_files / CACHE).rglob("*.*")
     assert not sws.verify(of_files).damaged
     assert sws.vacuum(of_files, older_than_s=-10) == [str(unfinished.relative_to(of_files))]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from swsdask.archive import fragments
 from swsdask.archive.encode import RowSum
-from swsdask.archive.fragments import concatenated, cut_rows, in_order, pair_starts
+from swsdask.archive.fragments import concatenate, cut_rows, in_order, pair_starts
 from swsdask.archive.reference_tables import Excerpts
 from swsdask.model.schemas import DOCUMENTS, RunHeader, RunPiece
 from swsdask.model.trials import Detections
@@ -118,9 +118,9 @@ def test_cuts_fall_between_pairs_and_are_small_and_even(sizes, limit) -> None:
 
 def test_joined_keeps_columns_and_order() -> None:
     one, other = detections([(1, 0, 1, 2, 3, 0.5, 1, 1)]), detections([(0, 2, 1, 2, 3, 0.25, 0, 1)])
-    assert as_rows([concatenated([one, other])]) == as_rows([one, other])
+    assert as_rows([concatenate([one, other])]) == as_rows([one, other])
     few = Detections(query=one.query, score=one.score)
-    assert concatenated([few, few]).start is None
+    assert concatenate([few, few]).start is None
 
 
 INTERVAL = st.tuples(st.sampled_from("de"), st.integers(1, 2), st.integers(0, 20), st.integers(0, 12))

@@ -13,7 +13,6 @@ import pytest
 
 from swsdask.archive.memory import MemoryArchive, read_into_memory
 from swsdask.archive.protocols import check_runs
-from swsdask.archive.reference_tables import table_hash
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import (
     RUNS,
@@ -26,6 +25,7 @@ from swsdask.archive.stored_tables import (
     write_table,
 )
 from swsdask.model.errors import ArchiveError, InputError
+from swsdask.model.hashes import hash_tables
 from swsdask.model.results import note_lines
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
@@ -202,8 +202,8 @@ def test_negative_zero_scores_are_zero() -> None:
 def test_inputs_are_of_what_the_tables_say() -> None:
     whole = words([("a", 0, 10, "lex"), ("bc", 10, 20, "lex")])
     chunked = whole.slice(1)
-    assert table_hash(whole) == table_hash(type(whole).from_batches(whole.to_batches(max_chunksize=1)))
-    assert table_hash(chunked) == table_hash(words([("bc", 10, 20, "lex")]))
+    assert hash_tables(whole) == hash_tables(type(whole).from_batches(whole.to_batches(max_chunksize=1)))
+    assert hash_tables(chunked) == hash_tables(words([("bc", 10, 20, "lex")]))
     different = [
         whole,
         chunked,
@@ -214,7 +214,7 @@ def test_inputs_are_of_what_the_tables_say() -> None:
         queries({"a": "b"}, {"a": {"x": "y"}}),
         queries({"a": "b"}, language="x"),
     ]
-    assert len({table_hash(each) for each in different}) == len(different)
+    assert len({hash_tables(each) for each in different}) == len(different)
     assert set(TABLES.inputs) == {"ecf", "rttm", "queries"}
 
 

@@ -18,13 +18,14 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from swsdask.archive import change
-from swsdask.archive.cleaning import expire, list_versions, vacuum
+from swsdask.archive.cleaning import expire, vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.local import open_regular
 from swsdask.archive.storage import Remote, Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.verify import verify
-from swsdask.archive.versions import EvaluationManifest, opened
+from swsdask.archive.version_list import list_versions
+from swsdask.archive.versions import EvaluationManifest, open_version
 from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.places.reading import all_matching, file_system, start_of
@@ -120,7 +121,7 @@ def test_of_many_writers_one_wins(storage: Storage) -> None:
 
 def test_an_archive_lives_there(storage: Storage) -> None:
     write_runs(storage, TABLES, [source(rows(200))], EvaluationSettings())
-    archive = StoredArchive(storage, opened(storage, None, EvaluationManifest))
+    archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     (cell,) = archive.cells("a", 1000)
     assert len(as_rows([pickle.loads(pickle.dumps(cell)).read(COLUMNS)])) == 200
     assert not [name for name in storage.files(below=True) if name.startswith("temporary")]
@@ -447,7 +448,7 @@ def test_a_server_that_sends_whole_files_whatever_is_requested() -> None:
         def cat_file(self, *_: object, **__: object) -> bytes:
             return bytes(range(100))
 
-    file = Remote(Whole(), "x", 100)  # type: ignore[arg-type]
+    file = Remote(Whole(), "x", 100, "x")  # type: ignore[arg-type]
     assert file.read(90, 5).to_pybytes() == bytes(range(90, 95))
     file.fetch([(10, 4), (80, 2)])
     assert file.read(80, 2).to_pybytes() == bytes((80, 81))

@@ -15,6 +15,7 @@ import pytest
 import swsdask as sws
 from swsdask.archive import store
 from swsdask.archive.cells import StoredCell
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.memory import read_into_memory
@@ -24,6 +25,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive, open_archive
 from swsdask.archive.versions import Layout, buckets_of
+from swsdask.execution.executor import Executor, Progress
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
@@ -74,8 +76,18 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "archive") if request.param == "local" else f"memory://{tmp_path}/archive"
 
 
-def write(url: str, *sources: Pieces, layout: Layout | None = None, **more: Any) -> StoredArchive:
-    return write_runs(Storage(url), TABLES, sources, SETTINGS, layout=layout, **more)
+def write(
+    url: str,
+    *sources: Pieces,
+    layout: Layout | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    **policy: Any,
+) -> StoredArchive:
+    allowed = ChangePolicy(**policy)
+    return write_runs(
+        Storage(url), TABLES, sources, SETTINGS, policy=allowed, layout=layout, executor=executor, progress=progress
+    )
 
 
 def detections(archive: StoredArchive, system: str, rows_per_task: int = 10**6) -> list[Detections]:

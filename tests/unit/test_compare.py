@@ -19,7 +19,8 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
-from swsdask.comparison.compare import compare, parse_gate
+from swsdask.comparison.compare import compare
+from swsdask.comparison.gates import parse_gate
 from swsdask.comparison.resampled import needed_for, query_numbers
 from swsdask.comparison.significance import (
     DOCUMENTS,
@@ -220,7 +221,7 @@ def test_randomization_comes_near_to_scipys_on_numbers_by_query(files: Path) -> 
         sws.open(files, settings=SETTINGS), list(measures), given_runs(files / "runs")
     )
     systems = result.table["system"].unique().to_pylist()
-    found = compare(by_condition, n_queries, systems, Resampling(), pair=(systems[0], systems[-1]))
+    found = compare(by_condition, n_queries, systems, Resampling(), [(systems[0], systems[-1])])
     for measure, by_query in measures.items():
         columns = query_numbers(result, "all", [by_query]).columns
         (row,) = found.differences_of("all", measure)
@@ -391,7 +392,7 @@ def test_a_pair_whose_queries_differ_is_compared_over_those_of_both(files: Path,
         of_system = samples["oov_count=1"][measure]
         common = of_system[systems[0]].queries & of_system[systems[1]].queries
         for system in systems:
-            found, alone = of_system[system].of(common), expected[f"query~{pattern}"][measure][system]
+            found, alone = of_system[system].restricted_to(common), expected[f"query~{pattern}"][measure][system]
             assert found.value == pytest.approx(alone.value, rel=1e-12, abs=1e-12)
             assert found.replicates(weights).tolist() == pytest.approx(
                 alone.replicates(weights[both]).tolist(), rel=1e-12, abs=1e-12, nan_ok=True
@@ -456,13 +457,13 @@ def test_queries_that_count_for_one_system_only_are_left_out_and_told() -> None:
     assert found.intervals["value"].tolist() == pytest.approx([0.5, 0.4])
     assert (
         "all, map: 10 queries left out of a and b: the measure counts them for only one of the two, and 10 for both; "
-        "intervals and tests of so few say little."
+        "intervals and tests based on fewer than 30 queries are unreliable."
     ) in found.notes
 
 
 def test_few_queries_are_noted() -> None:
     found = sws.compare(averaged({"a": [0.1, 0.2, 0.4], "b": [0.2, 0.3, 0.1]}), replicates=50)
-    assert found.notes[0] == "all: 3 queries; intervals and tests of so few say little."
+    assert found.notes[0] == "all: 3 queries; intervals and tests based on fewer than 30 queries are unreliable."
 
 
 def test_a_notebook_shows_the_comparison_of_the_first_conditions(files: Path) -> None:
@@ -505,7 +506,7 @@ def test_a_gate_without_a_p_value_is_noted() -> None:
     samples = {name: Averages(0.0, (1.0,), np.array([[value]])) for name, value in {"a": 0.1, "b": 0.5}.items()}
     gate = parse_gate("map drops .01 with p < .05")
     how = Resampling(0, 50, 0.95, "percentile", "holm", "queries")
-    found = compare({"all": {"map": samples}}, {"all": 1}, samples, how, pair=("a", "b"), gates=[gate])
+    found = compare({"all": {"map": samples}}, {"all": 1}, samples, how, [("a", "b")], [gate])
     assert found.failures == ()
     assert f"gate {gate.text!r}: not tested, because there is no p value, and so passed: a." in found.notes
 
@@ -526,7 +527,7 @@ def test_few_common_queries_prove_nothing(n_common: int, adjust: Any) -> None:
     assert row["p_randomization"] == least
     assert row["p_adjusted"] == (least if adjust == "holm" else pytest.approx(least, abs=0.02))
     assert found.failures == ()
-    common = f"{n_common} for both; intervals and tests of so few say little."
+    common = f"{n_common} for both; intervals and tests based on fewer than 30 queries are unreliable."
     assert any(note.endswith(common) for note in found.notes)
     said = f"the least p of {n_common} queries"
     assert f"all, map: no difference can be significant (p < 0.05): {said} is {least:.2g}." in found.notes

@@ -13,10 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdask.discovery.corpus import per_corpus
-from swsdask.discovery.counting.per_fold import by_fold, distinct_things, ratio, things_counted
+from swsdask.discovery.counting.per_fold import by_fold, distinct_things, things_counted
 from swsdask.kernels.ngrams import find_sequences, number_sequences
 from swsdask.kernels.pairs import have_partner, holding, sharing_most
 from swsdask.kernels.placing import add_union, most_covered, place_document, place_tde, place_tdev2, same_labels
+from swsdask.model.columns import ratio
 from swsdask.model.discovery import Corpus
 from tests import literal_discovery as literal
 from tests.discovery_worlds import World

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdask as sws
-from swsdask.model.comparison import EVENTS, WORST_QUERIES
-from swsdask.render.comparison import audacity_labels, textgrid, write_errors
+from swsdask.model.worst_queries import EVENTS, WORST_QUERIES
+from swsdask.render.worst_queries import audacity_labels, textgrid, write_errors
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
 from swsdask.statistics.worst_queries import KEPT, HighestFalseAlarms

@@ -136,7 +136,7 @@ def test_addresses_and_files() -> None:
 def test_more_workers_than_memory_has_room_for_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "MEMORY_LIMIT", 1 << 30)
     told = "a pool of 3 worker processes needs 1,536 MiB of memory; this machine has 1,024 MiB. Use fewer."
-    with pytest.raises(ClusterError, match=told), LocalProcesses(workers=3).connected(lambda _: None):
+    with pytest.raises(ClusterError, match=told), LocalProcesses(workers=3).connect(lambda _: None):
         raise AssertionError("they were started")
 
 
@@ -146,7 +146,7 @@ def test_more_workers_than_memory_has_room_for_are_not_started(monkeypatch: pyte
 def test_a_worker_of_a_pool_starts_no_workers(monkeypatch: pytest.MonkeyPatch, name: str, found: object) -> None:
     monkeypatch.setattr(clusters, name, lambda **_: found)
     told = "this process is a worker of a pool, .* Use the executor serial or threads"
-    with pytest.raises(ClusterError, match=told), LocalProcesses(workers=1).connected(lambda _: None):
+    with pytest.raises(ClusterError, match=told), LocalProcesses(workers=1).connect(lambda _: None):
         raise AssertionError("they were started")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.api import comparing
-from swsdask.comparison.compare import Gate, failures, parse_gate
+from swsdask.comparison.gates import Gate, failures, parse_gate
 from swsdask.measures.names import name_in_gate
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, better

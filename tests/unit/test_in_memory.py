@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,6 +150,39 @@ def test_names_of_one_document_and_rounded_times_of_the_reference_are_noted(tmp_
         assert joined in notes
         assert rounded in notes
     assert not [note for note in sws.score(in_memory(), runs=RUN).notes if "Names of one" in note or "finer" in note]
+
+
+def test_names_of_one_document_in_a_run_are_noted(tmp_path: Path) -> None:
+    several = pd.concat([RUN, RUN.assign(document="eval/" + RUN["document"] + ".wav")])
+    several.to_csv(tmp_path / "run.csv", index=False)
+    several.to_parquet(tmp_path / "run.parquet")
+    rows = [
+        f'<term file="{row.document}" channel="1" tbeg="{row.start}" dur="{row.duration}" score="{row.score}" '
+        'decision="YES"/>'
+        for row in several.itertuples()
+    ]
+    lists = "".join(
+        f'<detected_termlist termid="{query}" term_search_time="1" oov_term_count="0">{"".join(rows)}'
+        "</detected_termlist>"
+        for query in several["query"][:1]
+    )
+    (tmp_path / "run.stdlist.xml").write_text(
+        f'<stdlist termlist_filename="t" indexing_time="1" language="english" index_size="1" system_id="s">{lists}'
+        "</stdlist>"
+    )
+    runs = {"memory": several, **{end: f"{tmp_path}/run.{end}" for end in ("csv", "parquet", "stdlist.xml")}}
+    archive = sws.ingest(tmp_path / "a", documents=DOCUMENTS, occurrences=OCCURRENCES, queries=QUERIES, runs=runs)
+    for notes in (
+        sws.score(in_memory(), "n_target", runs=runs).notes,
+        sws.score(archive.storage.url, "n_target").notes,
+    ):
+        (joined,) = (note for note in notes if "names of one document" in note)
+        assert "in the run, which differ only in folder or extension" in joined
+        assert "4 systems" in joined
+    (one,) = (note for note in sws.score(in_memory(), "n_target", runs={"m": several}).notes if "names of one" in note)
+    assert one.startswith("m: names of one document in the run, which differ only in folder or extension: ")
+    first = RUN["document"].iloc[0]
+    assert f"{first} and eval/{first}.wav" in one
 
 
 def test_a_run_without_detections_and_one_that_is_wholly_outside_are_noted() -> None:
@@ -340,6 +374,11 @@ def test_arguments_of_other_types_are_named() -> None:
         sws.SettingsError, match=r"expected an executor, its name, its file or the address of a scheduler .*; found 4"
     ):
         sws.score(evaluation, runs=RUN, executor=4)  # type: ignore[arg-type]
+    with (
+        pytest.raises(sws.SettingsError, match=r"of a Dask client: client\.scheduler\.address\); found 4"),
+        sws.cluster(4),  # type: ignore[arg-type]
+    ):
+        pass
     with pytest.raises(sws.SettingsError, match="No measure is named"):
         sws.score(evaluation, [], runs=RUN)
     with pytest.raises(sws.SettingsError, match=r"engine\.workers"), sws.cluster("threads", workers=0):
@@ -404,7 +443,9 @@ MESSAGES = {
     "run: expected .* equally long; found .*expected length 4 but got length 3": {
         "runs": {**RUN.to_dict("list"), "score": [0.1, 0.2, 0.3]}
     },
-    "run: expected .* one type each, .*; found .*'high'": {"runs": {**RUN, "score": [0.1, "high", 0.3, 0.2]}},
+    "run: expected .*; found str in row 2 after float in column 'score'": {
+        "runs": {**RUN, "score": [0.1, "high", 0.3, 0.2]}
+    },
     "run x: expected each column once; found 'score' twice. Leave one out": {
         "runs": {"x": pd.concat([RUN, RUN["score"]], axis=1)}
     },
@@ -548,3 +589,12 @@ def test_files_of_tools_are_written_system_by_system(
     monkeypatch.setattr(SystemRows, "table", property(lambda _: pytest.fail("all rows were decoded")))
     written = sws.write(result, tmp_path, tool=tool, evaluation=evaluation)
     assert {name.partition(".")[0] for name in written} >= {"x", "y"}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, dict, lambda columns: pd.DataFrame(columns).to_dict("records")])
+def test_columns_of_mixed_types_are_named(make: Callable[[dict[str, Any]], Any]) -> None:
+    columns = {name: RUN[name].tolist() for name in RUN.columns}
+    for column, value, found in (("comment", 3, "int in row 2 after str"), ("query", 1, "int in row 2 after str")):
+        mixed = make({**columns, column: ["K1", value, *["K1"] * (len(RUN) - 2)]})
+        with pytest.raises(sws.InputError, match=f"found {found} in column '{column}'"):
+            sws.score(in_memory(), "n_target", runs={"m": mixed})

@@ -287,7 +287,7 @@ def test_every_form_and_way_has_the_same_bits(reference: Path, tmp_path: Path) -
     sws.ingest(
         tmp_path / "archive", reference, runs={"run": ROWS}, settings={"evaluation": {"score_scale": "run"}}, buckets=3
     )
-    for _ in range(2):  # the second time from kept statistics
+    for _ in range(2):  # the second time from cached statistics
         assert bits(sws.score(tmp_path / "archive", measures)) == expected
     assert bits(sws.score(tmp_path / "archive", measures, cache=False)) == expected
     scorer = sws.Scorer(evaluation, measures)

@@ -14,8 +14,8 @@ import fsspec.config
 import pytest
 
 import swsdask as sws
-from swsdask.archive import kept
-from swsdask.archive.kept import SOURCES
+from swsdask.archive import cache
+from swsdask.archive.cache import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.formats import files as opening
 from swsdask.model.errors import ArchiveError, InputError
@@ -148,7 +148,7 @@ def test_another_release_reads_again(
 ) -> None:
     ingest()
     opened.clear()
-    monkeypatch.setattr(kept, "source_digest", lambda of: f"another {of}")
+    monkeypatch.setattr(cache, "source_digest", lambda of: f"another {of}")
     ingest()
     assert {"x.rttm", "first.kwslist.xml", "second.kwslist.xml"} <= {*opened}
 
@@ -181,9 +181,9 @@ def test_a_run_that_another_file_replaced_is_read_again(ingest: Callable[..., An
 
 def test_a_run_that_is_lost_meanwhile_is_told(ingest: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     ingest()
-    known = kept.known_sources
+    known = cache.known_sources
 
-    def then_replaced(*given: Any, **more: Any) -> kept.KnownSources:
+    def then_replaced(*given: Any, **more: Any) -> cache.KnownSources:
         found = known(*given, **more)
         found.contents["first"] = "another"
         for record in found.records.values():

@@ -45,17 +45,17 @@ def given(preset: str | None = None, compat: str | None = None, **evaluation: An
     ],
 )
 def test_what_is_given_later_goes_over_what_is_kept(kept: Layers, later: Layers, at_once: Layers) -> None:
-    read_back = Layers(**json.loads(json.dumps(kept.kept())))
+    read_back = Layers(**json.loads(json.dumps(kept.to_store())))
     assert read_back.settings() == kept.settings()
     over = later.over(read_back)
     assert over.settings() == at_once.settings()
-    again = Layers(**json.loads(json.dumps(over.kept())))
+    again = Layers(**json.loads(json.dumps(over.to_store())))
     assert again.settings() == at_once.settings()
 
 
 def test_how_it_runs_is_not_kept() -> None:
     layers = Layers({"engine": {"workers": 3}}, None, {"engine": {"executor": "threads"}, "notes": ["One."]})
-    assert layers.kept() == {"preset": {}, "compat": None, "explicit": {"notes": ["One."]}, "judged": False}
+    assert layers.to_store() == {"preset": {}, "compat": None, "explicit": {"notes": ["One."]}, "judged": False}
     assert Layers(explicit={"engine": {"workers": 3}}).over(Layers()).settings().engine.workers == 3
 
 

@@ -29,6 +29,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 import swsdask as sws
 from swsdask.archive import ingest as write_archive
 from swsdask.archive import local
+from swsdask.archive.nights import History, read_history
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.cli import main
@@ -36,9 +37,8 @@ from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
-from swsdask.nightly import judging, lease, steps
+from swsdask.nightly import lease, steps, verdict
 from swsdask.nightly.board import board_page, publish
-from swsdask.nightly.history import History, read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
 from swsdask.nightly.overview import link, publish_overview
@@ -564,7 +564,7 @@ def test_each_earlier_version_is_opened_once(three_nights: Path, monkeypatch: py
         opened.append(version)
         return open_archive(url, version)
 
-    monkeypatch.setattr(judging, "open_archive", counting)
+    monkeypatch.setattr(verdict, "open_archive", counting)
     record = run_night(asked, DAY).record
     assert record is not None
     assert sorted(move.baseline or "" for move in record.moves) == [f"{system} (night 4)" for system in "abc"]
@@ -836,7 +836,7 @@ def test_a_gate_with_p_fails_however_many_runs_arrive(
     place = three_nights / "nightly.toml"
     place.write_text(re.sub("(?m)^gates = .*$", f"gates = {json.dumps(gates)}", place.read_text()))
     (asked,) = load_nightly(place).evaluation
-    monkeypatch.setattr(judging, "Resampling", lambda: Resampling(replicates=99))
+    monkeypatch.setattr(verdict, "Resampling", lambda: Resampling(replicates=99))
     run = (three_nights / "files/runs/calibrated.kwslist.xml").read_text()
     for content in (run, re.sub(r"<kw .*/>\n?", "", run)):
         for system in "abcdefghij":
@@ -848,7 +848,10 @@ def test_a_gate_with_p_fails_however_many_runs_arrive(
     told = f"gate {gates[1]!r}: cannot fail, because the least p of 99 replicates and 10 pairs is 0.01."
     assert told in record.notes
     assert told in caplog.text
-    assert any(note.endswith("queries; intervals and tests of so few say little.") for note in record.notes)
+    assert any(
+        note.endswith("queries; intervals and tests based on fewer than 30 queries are unreliable.")
+        for note in record.notes
+    )
     assert not any("best is" in note for note in record.notes)
 
 
@@ -1176,6 +1179,14 @@ def test_a_process_of_another_user_is_alive(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (
+            ("[[evaluation]]", 'inbox = ["x"]\n[[evaluation]]'),
+            r"toml: inbox: unknown key. Write it below \[\[eval",
+        ),
+        (
+            ("inbox = [", 'by = "oov"\ninbox = ['),
+            r"'demo', by: Input should be a list, as \[\"a\", \"b\"\]; f",
+        ),
         (("inbox =", "inbx ="), r"evaluation 'demo', inbx: unknown key. Nearest valid key: inbox"),
         (('out = "board"', ""), r"evaluation 'demo', out: expected a value; found none"),
         (("atwv drops", "atvw drops"), r"gates, gate 'atvw drops .*Nearest: atwv"),
@@ -1299,7 +1310,7 @@ def test_the_way_to_a_board(page: str, board: str, way: str | None) -> None:
 def test_the_page_of_all_needs_its_own_place(tmp_path: Path) -> None:
     place = tmp_path / "nightly.toml"
     place.write_text(f'out = "./board/"\n{FILE}')
-    with pytest.raises(SettingsError, match=r"the page of all have the out .*: each needs its own"):
+    with pytest.raises(SettingsError, match=r"page and evaluation 'demo' have the same out .*; give each its own"):
         load_nightly(place)
 
 

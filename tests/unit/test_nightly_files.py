@@ -16,12 +16,12 @@ import fsspec
 import pytest
 
 from swsdask.archive.cleaning import vacuum
+from swsdask.archive.nights import read_history
 from swsdask.archive.storage import Storage
 from swsdask.archive.verify import verify
 from swsdask.formats import files
 from swsdask.formats.find import find_runs
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
-from swsdask.nightly.history import read_history
 from swsdask.nightly.inbox import look
 from swsdask.nightly.settings import NightlyEvaluation, load_nightly
 from swsdask.nightly.steps import plan_night, run_night

@@ -21,8 +21,8 @@ from swsdask.archive.occurrences import (
     units,
 )
 from swsdask.archive.protocols import Finder, FindRule
-from swsdask.archive.reference_tables import table_hash
 from swsdask.model.errors import InputError
+from swsdask.model.hashes import hash_tables
 from swsdask.model.schemas import FOUND_OCCURRENCES, WORDS
 from swsdask.model.settings import TextFilter
 from tests.archives import queries, table, words
@@ -216,7 +216,7 @@ def test_a_change_of_the_rule_counts_its_version_up() -> None:
     found += [find_occurrences(given, queries({"q0": "\U000f0000"}), way) for way in ways]
     given = table(WORDS, [("d0", 1, "s0", 5, 9, "a&b", "lex"), ("d0", 1, "s0", 15, 19, "a&amp;b", "lex")])
     found += [find_occurrences(given, queries({"q0": "a&b"}), way) for way in ways]
-    assert (FINDER_VERSION, table_hash(*found)) == (6, "04c7dfc24f686c6b5a952515fdf4a5da")
+    assert (FINDER_VERSION, hash_tables(*found)) == (6, "04c7dfc24f686c6b5a952515fdf4a5da")
 
 
 def by_finder(

@@ -14,7 +14,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import swsdask as sws
-from swsdask.formats.files import open_bytes, opened_once
+from swsdask.formats.files import open_bytes, open_once
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 
 LONG = RUN.replace(
@@ -97,7 +97,7 @@ def test_each_file_is_opened_and_read_once(counting: Counting, name: str, conten
 def test_another_process_opens_the_file_itself(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"some text")
-    with opened_once(str(path)) as once:
+    with open_once(str(path)) as once:
         sent = pickle.loads(pickle.dumps(once))
         with open_bytes(once) as one, open_bytes(once) as other:
             assert (one.read(4), other.read(), one.read()) == (b"some", b"some text", b" text")

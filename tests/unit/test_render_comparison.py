@@ -15,8 +15,9 @@ from swsdask.model.comparison import Comparison
 from swsdask.model.results import SCORES, Result
 from swsdask.render import comparison
 from swsdask.render.comparison import LEVELS, print_comparison
-from swsdask.render.html import LISTED, page
+from swsdask.render.html import page
 from swsdask.render.outputs import read_outputs
+from swsdask.render.worst_queries import WORST_LISTED
 from tests.results import MANIFEST, made_up, made_up_result, three_systems
 
 TARGETS = [3, 5, 2, 4, 6, 3, 2, 8, 4, 3, 5, 2, 4, 3, 6]
@@ -146,7 +147,7 @@ def test_worst_queries_link_to_their_rows(result: Result) -> None:
             and row["query"] is not None
             and row["value"] < 1
         ]
-        expected = [(system, query, f"{value:.4f}") for value, query in sorted(values)[:LISTED]]
+        expected = [(system, query, f"{value:.4f}") for value, query in sorted(values)[:WORST_LISTED]]
         assert [link for link in links if link[0] == system] == expected
 
 

@@ -134,14 +134,17 @@ def test_unknown_keys_name_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"tolerance_s": 1}, 'setting tolerance_s: unknown key. Write evaluation.tolerance_s, in a dictionary {"evalu'),
+        (
+            {"tolerance_s": 1},
+            "setting tolerance_s: unknown key. Write tolerance_s below [evaluation], in a dict",
+        ),
         (
             {"evaluation": {"c_miss": 3}},
-            '.c_miss, in a dictionary {"evaluation": {"operating_point": {"c_miss": ...}}}.',
+            'below [evaluation.operating_point], in a dictionary {"evaluation": {"operating_point": {"c_miss": ...}}}.',
         ),
         ({"evaluation.operating_point.c_miss": 3}, '{"evaluation": {"operating_point": {"c_miss": ...}}}.'),
-        ({"operating_point.c_mis": 3}, 'Write evaluation.operating_point.c_miss, in a dictionary {"evaluation": '),
-        ({"evaluation": {"fan_in": 3}}, 'Write engine.fan_in, in a dictionary {"engine": {"fan_in": ...}}.'),
+        ({"operating_point.c_mis": 3}, 'Write c_miss below [evaluation.operating_point], in a dictionary {"evalu'),
+        ({"evaluation": {"fan_in": 3}}, 'Write fan_in below [engine], in a dictionary {"engine": {"fan_in": ...}}.'),
         ({"qqq": 3}, "setting qqq: unknown key. `swsdask settings` lists all."),
     ],
 )
@@ -178,10 +181,12 @@ def test_a_value_in_place_of_a_table_is_not_replaced_silently(found: object) -> 
 def test_assignments_to_a_value_in_place_of_a_table(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text("evaluation = 3\nengine = 4\n")
-    with pytest.raises(SettingsError, match="evaluation holds a value, not further keys"):
-        settings_of_options(str(file), ["tolerance_s=1"])
+    with pytest.raises(SettingsError, match="setting evaluation: Input should be a table of keys; found 3"):
+        settings_of_options(str(file))
+    with pytest.raises(SettingsError, match="operating_point holds a value, not further keys"):
+        settings_of_options(None, ["operating_point=1", "operating_point.c_miss=1"])
     with pytest.raises(SettingsError, match="setting engine: Input should be a table of keys; found 4"):
-        settings_of_options(str(file), engine=EngineOptions(workers=2))
+        settings_of_options(None, ["engine=4"], EngineOptions(workers=2))
 
 
 def test_an_assignment_has_one_value() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from swsdask.comparison.compare import compare
+from swsdask.comparison.compare import compare, pairs_of
 from swsdask.comparison.significance import (
     Exchanged,
     MaxT,
@@ -249,7 +249,7 @@ def test_max_t_holds_its_level_with_few_queries() -> None:
             name: Averages(0.0, (1.0,), column[np.newaxis]) for name, column in zip(names, columns.T, strict=True)
         }
         how = Resampling(0, 400, 0.95, "percentile", "max-t", "queries")
-        compared = compare({"all": {"map": samples}}, {"all": 20}, names, how)
+        compared = compare({"all": {"map": samples}}, {"all": 20}, names, how, pairs_of(names))
         found += bool((np.array(compared.difference_table["p_adjusted"]) < 0.05).any())
     assert 1 <= found <= 12
 
@@ -279,11 +279,13 @@ def test_all_pairs_of_many_systems_are_those_of_each_pair_alone() -> None:
     samples = {"all": {"map": {f"s{k:02}": Averages(0.0, (1.0,), row[None]) for k, row in enumerate(columns)}}}
     said: list[str] = []
     how = Resampling(0, 50, 0.95, "bca", "holm", "queries")
-    every = compare(samples, {"all": 24}, samples["all"]["map"], how, report=said.append).differences
+    systems = samples["all"]["map"]
+    every = compare(samples, {"all": 24}, systems, how, pairs_of(systems), report=said.append).differences
     assert said == ["comparing 1,035 pairs by 1 measure"]
     alone = ["a", "b", "difference", "low", "high", "p_bootstrap", "p_randomization", "p_sign", "p_wilcoxon"]
     for a, b in (("s00", "s01"), ("s04", "s31"), ("s09", "s18")):
-        (expected,) = compare(samples, {"all": 24}, [a, b], how, report=said.append).differences[alone].to_numpy()
+        one = compare(samples, {"all": 24}, [a, b], how, [(a, b)], report=said.append).differences
+        (expected,) = one[alone].to_numpy()
         (found,) = every[(every["a"] == a) & (every["b"] == b)][alone].to_numpy()
         assert found.tolist() == expected.tolist()
     assert len(said) == 1
@@ -294,7 +296,7 @@ def test_too_few_replicates_for_an_interval_are_noted() -> None:
     samples = {name: Averages(0.0, (1.0,), np.arange(40.0)[np.newaxis] + k) for k, name in enumerate("ab")}
     for replicates, noted in ((1, True), (39, True), (40, False)):
         how = Resampling(0, replicates, 0.95, "percentile", "holm", "queries")
-        notes = compare({"all": {"map": samples}}, {"all": 40}, "ab", how).notes
+        notes = compare({"all": {"map": samples}}, {"all": 40}, "ab", how, [("a", "b")]).notes
         few = "1 replicate" if replicates == 1 else f"{replicates} replicates"
         assert (f"{few}: too few for intervals of 0.95, which need at least 40." in notes) == noted
 
@@ -308,5 +310,6 @@ def test_systems_with_equal_averages_have_p_1(replicates: int) -> None:
     assert samples["a"].value != samples["b"].value
     for adjust in ("holm", "max-t"):
         how = Resampling(0, replicates, 0.95, "percentile", adjust, "queries")
-        (row,) = compare({"all": {"map": samples}}, {"all": 6}, "ab", how).difference_table.to_pylist()
+        found = compare({"all": {"map": samples}}, {"all": 6}, "ab", how, [("a", "b")])
+        (row,) = found.difference_table.to_pylist()
         assert [row[name] for name in ("p_bootstrap", "p_randomization", "p_adjusted")] == [1.0, 1.0, 1.0]

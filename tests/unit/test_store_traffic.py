@@ -22,7 +22,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, open_archive
 from swsdask.archive.stored_tables import StoredFile
-from swsdask.archive.versions import EvaluationManifest, Layout, opened
+from swsdask.archive.versions import EvaluationManifest, Layout, open_version
 from swsdask.execution.executor import SerialExecutor
 from swsdask.measures import select
 from swsdask.model.errors import ArchiveError
@@ -73,7 +73,7 @@ def scored(archive: StoredArchive) -> ResultTables:
 
 def test_a_score_requests_the_columns_that_it_needs(seen: tuple[Traffic, Storage]) -> None:
     counted, storage = seen
-    archive = StoredArchive(storage, opened(storage, None, EvaluationManifest))
+    archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     scored(archive)
     detections = counted.of("/detections/")
     assert {each.method for each in counted.requests} == {"GET"}  # no request for a size
@@ -94,7 +94,7 @@ def test_a_score_requests_the_columns_that_it_needs(seen: tuple[Traffic, Storage
 
 def test_cells_are_requested_while_others_are_counted(seen: tuple[Traffic, Storage]) -> None:
     counted, storage = seen
-    archive = StoredArchive(storage, opened(storage, None, EvaluationManifest))
+    archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     tables = scored(archive)
     assert counted.most_at_once >= N_SYSTEMS
     assert tables.scores.files == scored(archive).scores.files
@@ -113,7 +113,7 @@ def test_tables_are_requested_at_once(seen: tuple[Traffic, Storage], monkeypatch
 
 def test_a_missing_table_is_told(store: tuple[Traffic, Storage]) -> None:
     _, storage = store
-    archive = StoredArchive(storage, opened(storage, None, EvaluationManifest))
+    archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     lost = StoredFile("tables/words-lost.parquet", 100, "0" * 32)
     broken = replace(archive, manifest=replace(archive.manifest, tables={**archive.manifest.tables, "words": lost}))
     broken.fetch()
@@ -124,7 +124,7 @@ def test_a_missing_table_is_told(store: tuple[Traffic, Storage]) -> None:
 
 def test_an_error_of_a_cell_that_is_read_ahead_is_told(seen: tuple[Traffic, Storage]) -> None:
     _, storage = seen
-    archive = StoredArchive(storage, opened(storage, None, EvaluationManifest))
+    archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     file = archive.stored_runs[3].fragments[0].file.file
     content = storage.read(file)
     storage.write(file, content[:-9] + b"x" + content[-8:])

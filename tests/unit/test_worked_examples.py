@@ -73,9 +73,15 @@ def test_an_example_is_two_files_and_its_test_passes(copy: Path, example: str) -
     assert re.search(r"^[1-9][0-9]* passed", out, re.MULTILINE), out
 
 
-def test_a_class_of_another_family_is_found(copy: Path) -> None:
-    with (copy / "swsdask" / "measures" / "rates.py").open("a") as module:
+def test_a_class_and_its_line_make_a_family(copy: Path) -> None:
+    measures = copy / "swsdask" / "measures"
+    with (measures / "rates.py").open("a") as module:
         module.write(FAMILY)
+    listed = (measures / "__init__.py").read_text()
+    for place, added in (("    ErrorRates(),\n", "    MissesPerHit(),\n"), ("ErrorRates, Occ", "MissesPerHit, ")):
+        assert place in listed
+        listed = listed.replace(place, added + place, 1)
+    (measures / "__init__.py").write_text(listed)
     assert float(run(copy, "-c", USE)) == 2.0
 
 

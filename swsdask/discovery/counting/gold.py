@@ -25,7 +25,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from swsdask.discovery.corpus import per_corpus
-from swsdask.discovery.counting.per_fold import FoldMembers, changes, completable, most_folds
+from swsdask.discovery.counting.per_fold import FoldMembers, completable, most_folds
 from swsdask.kernels.matching import Entries, Rows
 from swsdask.kernels.ngrams import (
     SHORTEST,
@@ -39,6 +39,7 @@ from swsdask.kernels.ngrams import (
     trigrams,
 )
 from swsdask.kernels.pairs import holding
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered, Folds, Tokens
 from swsdask.model.trials import I16, I32, I64
 
@@ -63,7 +64,7 @@ class Windows:
 
 @per_corpus
 def windows(corpus: Corpus) -> Windows:
-    """The windows of a corpus."""
+    """Return the windows of a corpus."""
     in_one_run = np.zeros(len(corpus.phones), np.int64)
     stretch = [_stretch_of(folds, corpus.phones) for folds in corpus.folds]
     fold = np.array([_fold_of(one, folds) for one, folds in zip(stretch, corpus.folds, strict=True)], np.int16)
@@ -105,7 +106,7 @@ class EntryLayout(NamedTuple):
 
 
 def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> EntryLayout:
-    """The fragments of the classes low .. high - 1 that can be completed: in a fold, long enough, not alone.
+    """Return the fragments of the classes low .. high - 1 that can be completed: in a fold, long enough, not alone.
 
     A group is a class in a fold. Its rows are in the order of their first fragments, so they do not depend on the other
     classes.
@@ -116,13 +117,13 @@ def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Ent
 
     order = np.lexsort((members.fragment, reads, members.slot, members.cluster))
     members, reads = members.take(order), reads[order]
-    begins = np.flatnonzero(changes(members.cluster, members.slot, reads))
+    begins = np.flatnonzero(row_changes(members.cluster, members.slot, reads))
     foremost = np.repeat(members.fragment[begins], np.diff(begins, append=len(reads)))
     order = np.lexsort((members.fragment, foremost, members.slot, members.cluster))
     members, foremost = members.take(order), foremost[order]
 
-    begins = np.flatnonzero(changes(members.cluster, members.slot, foremost))
-    new_group = changes(members.cluster, members.slot)
+    begins = np.flatnonzero(row_changes(members.cluster, members.slot, foremost))
+    new_group = row_changes(members.cluster, members.slot)
     group = np.cumsum(new_group) - 1
     bounds = np.append(np.flatnonzero(new_group[begins]), len(begins))
     at, phone, room = _phones(corpus, discovered, members)
@@ -140,7 +141,7 @@ def laid_out(corpus: Corpus, discovered: Discovered, low: int, high: int) -> Ent
 
 
 def _phones(corpus: Corpus, discovered: Discovered, members: FoldMembers) -> tuple[I64, I64, I32]:
-    """The places of each member, the phone of each place and its room inside the fragment and the fold."""
+    """Return the places of each member, the phone of each place and its room inside the fragment and the fold."""
     first = discovered.first[members.fragment]
     at = np.append(0, np.cumsum(discovered.last[members.fragment] - first))
     of_place = np.repeat(np.arange(len(first)), np.diff(at))
@@ -186,7 +187,7 @@ class Gold:
 
     @classmethod
     def cells(cls, corpus: Corpus, work: int = _WORK) -> Iterator[Trigrams]:
-        """Ranges of trigrams that about `work` / 16 phones start."""
+        """Yield ranges of trigrams that about `work` / 16 phones start."""
         n_labels = len(corpus.phones.labels)
         found = np.sort(trigrams(corpus.phones.label, windows(corpus).room, n_labels))
         cuts = [0, *np.unique(found[:: max(work // 16, 1)])[1:].tolist(), n_labels**SHORTEST]
@@ -194,7 +195,7 @@ class Gold:
 
     @classmethod
     def from_cell(cls, cell: Trigrams, corpus: Corpus) -> Self:
-        """The gold that begins with the trigrams of the cell."""
+        """Return the gold that begins with the trigrams of the cell."""
         where = windows(corpus)
         types, fragments = np.zeros(LONGEST + 1, np.int64), np.zeros(LONGEST + 1, np.int64)
         flat, pairs = np.zeros((2, len(corpus.folds), most_folds(corpus)), np.int64)
@@ -207,7 +208,7 @@ class Gold:
         return cls(types, fragments, flat, pairs, longest)
 
     def merge(self, other: Self) -> Self:
-        """The gold of both cells."""
+        """Return the gold of both cells."""
         return type(self)(
             self.types + other.types,
             self.fragments + other.fragments,
@@ -218,7 +219,7 @@ class Gold:
 
 
 def repeated_ngrams(cell: Trigrams, corpus: Corpus) -> Iterator[Ngrams]:
-    """A cell's n-grams that occur at least twice, the shortest first."""
+    """Yield a cell's n-grams that occur at least twice, the shortest first."""
     label, n_labels, room = corpus.phones.label, len(corpus.phones.labels), windows(corpus).room
     starts = starts_within(label, room, n_labels, *cell)
     begins = np.array([0, len(starts)], np.int64)
@@ -230,12 +231,12 @@ def repeated_ngrams(cell: Trigrams, corpus: Corpus) -> Iterator[Ngrams]:
 
 @per_corpus
 def gold(corpus: Corpus) -> Gold:
-    """All gold of a corpus (document or tde2015), found once."""
+    """Return all gold of a corpus (document or tde2015), found once."""
     return reduce(Gold.merge, (Gold.from_cell(cell, corpus) for cell in Gold.cells(corpus)))
 
 
 def gold_cover(corpus: Corpus) -> I16:
-    """The fold whose gold covers a phone, `NO_FOLD` where none does: int16 [n_fold_sets, n_phones].
+    """Return the fold whose gold covers a phone, `NO_FOLD` where none does: int16 [n_fold_sets, n_phones].
 
     document: the phones of the fragments of P_all. tde2015: those of the gold fragments inside the fold.
     """

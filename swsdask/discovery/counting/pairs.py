@@ -19,6 +19,7 @@ from swsdask.discovery.corpus import per_corpus
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.ngrams import number_sequences
 from swsdask.kernels.pairs import ACROSS_FILES, Times, overlapping, ranks, repeated_pairs
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import I32, I64, Bool
 
@@ -55,7 +56,7 @@ class Products:
         return np.flatnonzero(self.left == self.right)
 
     def take(self, low: int, high: int) -> Products:
-        """The products low:high, with their sides only."""
+        """Return the products low:high, with their sides only."""
         both = np.concatenate([self.left[low:high], self.right[low:high]])
         sides, place = np.unique(both, return_inverse=True)
         sizes = np.diff(self.bounds)[sides]
@@ -64,7 +65,7 @@ class Products:
         return Products(self.fragment[rows], bounds_of(sizes), left, right, self.weight[low:high])
 
     def joined(self, other: Products) -> Products:
-        """The products of both."""
+        """Return the products of both."""
         shift = len(self.bounds) - 1
         return Products(
             np.concatenate([self.fragment, other.fragment]),
@@ -81,12 +82,12 @@ def bounds_of(sizes: I64) -> I64:
 
 
 def ranges(begins: I64, sizes: I64) -> I64:
-    """The numbers begins[k] .. begins[k] + sizes[k] - 1 of every k."""
+    """Return the numbers begins[k] .. begins[k] + sizes[k] - 1 of every k."""
     return np.arange(int(sizes.sum())) + np.repeat(begins - bounds_of(sizes)[:-1], sizes)
 
 
 def slots_of(fragment: I64, corpus: Corpus, discovered: Discovered) -> I64:
-    """The slots of fragments. A slot numbers the folds of all sets: fold set * most folds + fold.
+    """Return the slots of fragments. A slot numbers the folds of all sets: fold set * most folds + fold.
 
     int64 [n_fold_sets, n], `NO_FOLD` if a fragment is in no fold of a set.
     """
@@ -96,7 +97,7 @@ def slots_of(fragment: I64, corpus: Corpus, discovered: Discovered) -> I64:
 
 
 def members(discovered: Discovered, *, repeats: bool) -> tuple[I64, I64]:
-    """The class and the fragment of the members that are in a fold, in order; duplicates only with `repeats`."""
+    """Return the class and the fragment of the members that are in a fold, in order; duplicates only with `repeats`."""
     cluster, fragment = discovered.member_cluster, discovered.member_fragment
     counted = (discovered.fold != NO_FOLD).any(axis=0)[fragment]
     if not repeats:
@@ -105,7 +106,7 @@ def members(discovered: Discovered, *, repeats: bool) -> tuple[I64, I64]:
 
 
 def pairs_within(kind: I64, fragment: I64) -> Products:
-    """The pairs of fragments of one kind (a class, a type). Rows are sorted by kind."""
+    """Return the pairs of fragments of one kind (a class, a type). Rows are sorted by kind."""
     begins = np.flatnonzero(np.diff(kind, prepend=-1))
     sizes = np.diff(begins, append=len(kind))
     several = sizes > 1
@@ -115,13 +116,13 @@ def pairs_within(kind: I64, fragment: I64) -> Products:
 
 
 def pairs_of_classes(discovered: Discovered) -> Products:
-    """The set of pairs of two fragments of one class."""
+    """Return the set of pairs of two fragments of one class."""
     cluster, fragment = members(discovered, repeats=False)
     return pairs_within(cluster, fragment).joined(_repeated_pairs(cluster, fragment))
 
 
 def members_twice(discovered: Discovered) -> Products:
-    """The fragments that a class has several times: each is a side, with one product, that with itself."""
+    """Return the fragments that a class has several times: each is a side, with one product, that with itself."""
     cluster, fragment = members(discovered, repeats=True)
     again = (cluster[1:] == cluster[:-1]) & (fragment[1:] == fragment[:-1])
     twice = np.unique(fragment[1:][again])
@@ -130,7 +131,7 @@ def members_twice(discovered: Discovered) -> Products:
 
 
 def _repeated_pairs(cluster: I64, fragment: I64) -> Products:
-    """The pairs that k > 1 classes have, with the weight 1 - k."""
+    """Return the pairs that k > 1 classes have, with the weight 1 - k."""
     shared = np.bincount(fragment)[fragment] > 1 if len(fragment) else np.zeros(0, np.bool_)
     order = np.argsort(fragment[shared], kind="stable")
     cluster, fragment = cluster[shared][order], fragment[shared][order]
@@ -160,7 +161,7 @@ def _repeated_pairs(cluster: I64, fragment: I64) -> Products:
 
 
 def of_one_type(products: Products, discovered: Discovered) -> Products:
-    """The pairs of products whose fragments have one type."""
+    """Return the pairs of products whose fragments have one type."""
     kind = discovered.type[products.fragment].astype(np.int64)
     n_types = int(discovered.type.max(initial=0)) + 1
     place = products.side * n_types + kind
@@ -184,7 +185,7 @@ def of_one_type(products: Products, discovered: Discovered) -> Products:
 
 
 def batches(products: Products, cost: I64, work: int) -> Iterator[Products]:
-    """The products in parts that cost about `work` each, at least one part; `cost` is int64 [n_products]."""
+    """Yield the products in parts that cost about `work` each, at least one part; `cost` is int64 [n_products]."""
     before = np.cumsum(cost) - cost
     cuts = np.flatnonzero(np.diff(before // work, prepend=-1)).tolist() or [0]
     for low, high in zip(cuts, [*cuts[1:], len(cost)], strict=True):
@@ -192,7 +193,7 @@ def batches(products: Products, cost: I64, work: int) -> Iterator[Products]:
 
 
 def overlapping_rows(products: Products, rule: int, discovered: Discovered) -> Iterator[tuple[I64, I64, I64]]:
-    """The pairs that overlap by a rule of `kernels.pairs`, part by part: two rows, and the product."""
+    """Yield the pairs that overlap by a rule of `kernels.pairs`, part by part: two rows, and the product."""
     file, begin, end = (
         column[products.fragment].astype(np.int64) for column in (discovered.file, discovered.start, discovered.end)
     )
@@ -254,11 +255,11 @@ class Keys(NamedTuple):
         return int(self.type.max(initial=0)) + 1
 
     def group(self, slot: I64, fragment: I64) -> I64:
-        """The group of fragments of some slots."""
+        """Return the group of fragments of some slots."""
         return slot * self.n_types + self.type[fragment]
 
     def element(self, slot: I64, fragment: I64) -> I64:
-        """The keys that fragments of some slots have as elements of flat(P)."""
+        """Return the keys that fragments of some slots have as elements of flat(P)."""
         return self.group(slot, fragment) * len(self.type) + self.identity[fragment]
 
 
@@ -275,19 +276,17 @@ def keys_of(corpus: Corpus, discovered: Discovered) -> Keys:
 
 @per_corpus
 def _timed_labels(corpus: Corpus) -> I32:
-    """Numbers for the phones, equal for those of equal onset, offset and label, int32 [n_phones]."""
+    """Return numbers for the phones, equal for those of equal onset, offset and label, int32 [n_phones]."""
     phones = corpus.phones
     order = np.lexsort((phones.label, phones.end, phones.start))
-    new = np.zeros(len(order), np.bool_)
-    for column in (phones.start, phones.end, phones.label):
-        new |= np.diff(column[order], prepend=-1) != 0
+    new = row_changes(*(column[order] for column in (phones.start, phones.end, phones.label)))
     number = np.empty(len(order), np.int32)
     number[order] = np.cumsum(new) - 1
     return number
 
 
 def in_several(discovered: Discovered, keys: Keys) -> Keys:
-    """The keys, without the slots in which all classes of a fragment have only this one member.
+    """Return the keys, without the slots in which all classes of a fragment have only this one member.
 
     A duplicate member is a second one.
     """
@@ -304,14 +303,14 @@ def in_several(discovered: Discovered, keys: Keys) -> Keys:
 
 
 def counted_alone(fragment: I64, keys: Keys) -> CountedPairs:
-    """The pairs of distinct fragments with themselves."""
+    """Return the pairs of distinct fragments with themselves."""
     fold_set, row = np.nonzero(keys.slot[:, fragment] != NO_FOLD)
     slot, fragment = keys.slot[fold_set, fragment[row]], fragment[row]
     return CountedPairs.of([keys.element(slot, fragment)], [keys.group(slot, fragment)], [np.ones(len(slot), np.int64)])
 
 
 def counted_products(products: Products, rule: int | None, discovered: Discovered, keys: Keys) -> CountedPairs:
-    """The pairs of products that do not overlap by a rule of `kernels.pairs`; None: all pairs.
+    """Return the pairs of products that do not overlap by a rule of `kernels.pairs`; None: all pairs.
 
     flat(P) comes from the products with positive weights, each of a side with itself. Pairs of silent fragments are
     subtracted, like overlapping ones.
@@ -349,13 +348,13 @@ def _others(side: I64, slot: I64, some: Bool) -> I64:
 
 
 def _only(products: Products, some: Bool) -> Products:
-    """The products of `some` rows only, with negated weights."""
+    """Return the products of `some` rows only, with negated weights."""
     bounds = bounds_of(some.astype(np.int64))[products.bounds]
     return Products(products.fragment[some], bounds, products.left, products.right, -products.weight)
 
 
 def _counted_in(products: Products, slot: I64, overlaps: I64, keys: Keys) -> tuple[I64, I64, I64]:
-    """All pairs of products in the folds of one set, as a part of `CountedPairs.of`.
+    """Return all pairs of products in the folds of one set, as a part of `CountedPairs.of`.
 
     `slot` and `overlaps` have the slot of each row, and the number of rows that overlap it.
     """

@@ -19,6 +19,7 @@ import numpy as np
 
 from swsdask.discovery.placing import first_rows, folds_of, segments_of
 from swsdask.kernels.placing import most_covered, place_tde, place_touching, same_labels
+from swsdask.model.columns import ratio, row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
@@ -27,13 +28,11 @@ from swsdask.model.units import TICKS_PER_SECOND
 def union(*numbers: I64) -> I64:
     """Return the set of all numbers of some arrays, which may be in any order."""
     ordered = np.sort(np.concatenate(numbers), kind="stable")
-    fresh = np.ones(len(ordered), np.bool_)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh]
+    return ordered[row_changes(ordered)]
 
 
 def are_in(numbers: I64, those: I64) -> Bool:
-    """Whether each number is in a set."""
+    """Return whether each number is in a set."""
     if not len(those):
         return np.zeros(len(numbers), np.bool_)
     place = np.minimum(np.searchsorted(those, numbers), len(those) - 1)
@@ -42,7 +41,7 @@ def are_in(numbers: I64, those: I64) -> Bool:
 
 
 def common(one: I64, other: I64) -> I64:
-    """The set of numbers that are in both sets."""
+    """Return the set of numbers that are in both sets."""
     return one[are_in(one, other)]
 
 
@@ -77,20 +76,15 @@ def things(number: I32, fold: I16, fold_set: int) -> I64:
 
 
 def distinct_things(number: I32, fold: I16, fold_set: int) -> I64:
-    """The set of things in the folds of one set, ascending; things in no fold are left out."""
+    """Return the set of things in the folds of one set, ascending; things in no fold are left out."""
     inside = fold != NO_FOLD
     return union(things(number[inside], fold[inside], fold_set))
 
 
-def things_counted(of: I64, fold_set: int, corpus: Corpus) -> I64:
+def things_counted(distinct: I64, fold_set: int, corpus: Corpus) -> I64:
     """Count distinct things in each fold of one set, int64 [n_folds]."""
-    place = of >> _NUMBER_BITS
+    place = distinct >> _NUMBER_BITS
     return np.bincount(place[place >> _FOLD_BITS == fold_set] & _FOLD, minlength=len(corpus.folds[fold_set].names))
-
-
-def ratio(part: I64, whole: I64) -> F64:
-    """Part / whole, float64; NaN if whole is 0."""
-    return np.where(whole == 0, np.nan, part / np.where(whole == 0, 1, whole))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,21 +101,21 @@ class Agreement:
 
     @classmethod
     def nothing(cls, corpus: Corpus) -> Self:
-        """The counts of empty sets."""
+        """Return the counts of empty sets."""
         shape = len(corpus.folds), most_folds(corpus)
         return cls(*(np.zeros(shape, np.int64) for _ in fields(cls)))
 
     def merge(self, other: Self) -> Self:
-        """The counts of both parts together, which have no elements in common."""
+        """Return the counts of both parts together, which have no elements in common."""
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def precision(self, corpus: Corpus, fold_set: int) -> F64:
-        """The share of found elements that are gold, in the folds of a set."""
+        """Return the share of found elements that are gold, in the folds of a set."""
         n_folds = len(corpus.folds[fold_set].names)
         return ratio(self.right[fold_set, :n_folds], self.found[fold_set, :n_folds])
 
     def recall(self, corpus: Corpus, fold_set: int) -> F64:
-        """The share of gold elements that were found, in the folds of a set."""
+        """Return the share of gold elements that were found, in the folds of a set."""
         n_folds = len(corpus.folds[fold_set].names)
         return ratio(self.recalled[fold_set, :n_folds], self.gold[fold_set, :n_folds])
 
@@ -151,7 +145,7 @@ class Tile(NamedTuple):
 
 
 def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> FoldMembers:
-    """The members of the classes low .. high - 1 that have enough phones for the shortest string that is paired
+    """Return the members of the classes low .. high - 1 that have enough phones for the shortest string that is paired
     (`model.discovery.Readings`), if their class and fold have other such members.
 
     Sorted by (cluster, slot, fragment), without duplicates.
@@ -159,13 +153,13 @@ def completable(corpus: Corpus, discovered: Discovered, low: int, high: int) -> 
     d = discovered
     begin, end = np.searchsorted(d.member_cluster, [low, high])
     cluster, fragment = d.member_cluster[begin:end].astype(np.int64), d.member_fragment[begin:end]
-    wanted = changes(cluster, fragment) & (d.last[fragment] - d.first[fragment] >= corpus.readings.min_phones)
+    wanted = row_changes(cluster, fragment) & (d.last[fragment] - d.first[fragment] >= corpus.readings.min_phones)
     cluster, fragment = cluster[wanted], fragment[wanted]
     fold_set, member = np.nonzero(d.fold[:, fragment] != NO_FOLD)
     cluster, fragment = cluster[member], fragment[member]
     members = FoldMembers(cluster, fold_set * most_folds(corpus) + d.fold[fold_set, fragment], fragment)
     members = members.take(np.lexsort((fragment, members.slot, cluster)))
-    first = changes(members.cluster, members.slot)
+    first = row_changes(members.cluster, members.slot)
     return members.take(~(first & np.append(first, True)[1:]))
 
 
@@ -182,15 +176,6 @@ def tiles(cluster: I64, steps: I64, n_classes: int, work: int) -> Iterator[Tile]
         yield Tile(low, int(cluster[end - 1]) + 1, first - int(first_of[low]), end - int(first_of[low]))
 
 
-def changes(*columns: I64 | I32) -> Bool:
-    """Select the rows that are the first or differ from the one before in any of some columns."""
-    changed = np.zeros(len(columns[0]), np.bool_)
-    changed[:1] = True
-    for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return changed
-
-
 _STEPS_PER_FRAGMENT = 32
 
 
@@ -202,7 +187,7 @@ class FileRange(NamedTuple):
 
 
 def file_ranges(corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-    """Ranges of about `work` steps or of one file, which partition the files."""
+    """Yield ranges of about `work` steps or of one file, which partition the files."""
     fragments = np.searchsorted(discovered.file, np.arange(len(corpus.files) + 1))
     steps = corpus.phones.first + corpus.words.first + _STEPS_PER_FRAGMENT * fragments
     low = 0
@@ -217,12 +202,12 @@ class ByFiles:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[FileRange]:
-        """Ranges of files."""
+        """Yield ranges of files."""
         return file_ranges(corpus, discovered, work)
 
 
 def rows_of(files: FileRange, file: I32) -> slice:
-    """The rows of a range of files in a column of files that is sorted."""
+    """Return the rows of a range of files in a column of files that is sorted."""
     low, high = np.searchsorted(file, files).tolist()
     return slice(low, high)
 
@@ -248,7 +233,7 @@ class Words:
 
 
 def words_of(files: FileRange, corpus: Corpus, fold_set: int) -> Words:
-    """The words of a range of files that are in a fold of a set."""
+    """Return the words of a range of files that are in a fold of a set."""
     rows = rows_of(files, corpus.words.file)
     words = corpus.words
     fold = folds_of(words.file[rows], words.start[rows], words.end[rows], [corpus.folds[fold_set]])[0]
@@ -260,7 +245,9 @@ def words_of(files: FileRange, corpus: Corpus, fold_set: int) -> Words:
 
 
 def words_near(discovered: Discovered, rows: slice, words: Words) -> tuple[I64, I64]:
-    """The words first:last that each fragment is near by tde's rule; both -1 where tde finds no segment of words.
+    """Return the words first:last that each fragment is near by tde's rule.
+
+    Both are -1 where tde finds no segment of words.
 
     QUIRK of tde: as for phones, only one segment is searched: words of the fold that touch.
     """
@@ -271,7 +258,7 @@ def words_near(discovered: Discovered, rows: slice, words: Words) -> tuple[I64, 
 
 
 def words_matched(discovered: Discovered, rows: slice, words: Words, first: I64, last: I64) -> I64:
-    """The word that each fragment matches by tde's rule, of those that it is near; `NO_WORD` if none.
+    """Return the word that each fragment matches by tde's rule, of those that it is near; `NO_WORD` if none.
 
     It is the only word that the fragment is near, if both edges are at most 30 ms apart, in doubles.
     """
@@ -285,7 +272,7 @@ def words_matched(discovered: Discovered, rows: slice, words: Words, first: I64,
 
 
 def words_spelled(discovered: Discovered, rows: slice, words: Words, corpus: Corpus) -> I64:
-    """The word that each fragment matches by tdev2's rule; `NO_WORD` if none.
+    """Return the word that each fragment matches by tdev2's rule; `NO_WORD` if none.
 
     It is the word of which the fragment covers the largest share, if the labels of the fragment's phones are those of
     all phones that share any time with that word.

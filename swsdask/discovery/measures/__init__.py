@@ -22,7 +22,7 @@ class DiscoveryStatistic(Protocol):
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[object]:
-        """Parts of the work, at least one, small and picklable, of about `work` elementary steps each.
+        """Yield parts of the work, at least one, small and picklable, of about `work` elementary steps each.
 
         Their merged statistics are the statistic of the whole, for any partition.
         """
@@ -30,11 +30,11 @@ class DiscoveryStatistic(Protocol):
 
     @classmethod
     def from_cell(cls, cell: Any, corpus: Corpus, discovered: Discovered) -> Self:
-        """The statistic of one part."""
+        """Return the statistic of one part."""
         ...
 
     def merge(self, other: Self) -> Self:
-        """The statistic of both parts together; neither is changed."""
+        """Return the statistic of both parts together; neither is changed."""
         ...
 
 
@@ -49,7 +49,7 @@ class DiscoveryMeasure(Protocol):
     statistic: ClassVar[type[DiscoveryStatistic]]
 
     def values(self, statistic: Any, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """The numbers of the folds of one set by name, float64 [n_folds]."""
+        """Return the numbers of the folds of one set by name, float64 [n_folds]."""
         ...
 
 
@@ -83,12 +83,12 @@ _HOMES: dict[str, str | dict[Definition, str]] = {
 
 
 def measures_of(definition: Definition) -> list[str]:
-    """All measures of a definition."""
+    """Return all measures of a definition."""
     return [name for family in _families(definition) for name in _NAMES[family]]
 
 
 def select(requested: Iterable[str] | None, definition: Definition) -> tuple[list[str], list[DiscoveryMeasure]]:
-    """The names of the requested measures, in the order of `measures_of`, and the families that compute them.
+    """Return the names of the requested measures, in the order of `measures_of`, and the families that compute them.
 
     The name of a family means all of its measures: "matching" its precision, recall and F-score. None means all. Raises
     `SettingsError` for an unknown name, with the nearest one.
@@ -133,7 +133,10 @@ def _spelled_out(word: str, known: list[str], definition: Definition) -> tuple[s
 
 
 def home_of(name: str) -> str:
-    """The module that computes a measure, whose docstring defines it for every definition; "" for an unknown name."""
+    """Return the module that computes a measure, whose docstring defines it for every definition.
+
+    It is "" for an unknown name.
+    """
     family = next((family for family, names in _NAMES.items() if name in names), "")
     home = _HOMES.get(family, "parsing:" if family else "")
     first = home if isinstance(home, str) else home["document"]

@@ -97,7 +97,6 @@ from swsdask.discovery.counting.per_fold import (
     are_in,
     distinct_things,
     most_folds,
-    ratio,
     rows_of,
     things,
     things_counted,
@@ -110,6 +109,7 @@ from swsdask.discovery.counting.per_fold import (
 from swsdask.discovery.placing import folds_of, phones_of
 from swsdask.kernels.ngrams import find_sequences, number_sequences
 from swsdask.kernels.pairs import ANY_TIME, MOST_OF_THE_SHORTER, NEAR, NEAR_OR_ANY_TIME
+from swsdask.model.columns import ratio, row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 
@@ -141,7 +141,7 @@ class PairSets:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[PairsCell]:
-        """Ranges of classes and of types, of about `work` fragments each."""
+        """Yield ranges of classes and of types, of about `work` fragments each."""
         by_type = np.argsort(discovered.type, kind="stable")
         within: dict[Kind, Products] = {
             "found": pairs_of_classes(discovered),
@@ -156,7 +156,7 @@ class PairSets:
 
     @classmethod
     def from_cell(cls, cell: PairsCell, corpus: Corpus, discovered: Discovered) -> Self:
-        """The pairs of some classes or types."""
+        """Return the pairs of some classes or types."""
         keys, rule = keys_of(corpus, discovered), _GOLD[corpus.definition]
         among_found = None if corpus.readings.overlapping_pairs == "kept" else _FOUND.get(corpus.definition)
         found = gold = both = CountedPairs.of([], [], [])
@@ -172,7 +172,7 @@ class PairSets:
         return cls(keys.n_types, len(discovered), found, gold, both)
 
     def merge(self, other: Self) -> Self:
-        """The pairs of both parts together."""
+        """Return the pairs of both parts together."""
         sets = (mine.merge(others) for mine, others in zip(self.sets, other.sets, strict=True))
         return type(self)(self.n_types, self.n_fragments, *sets)
 
@@ -182,15 +182,15 @@ class PairSets:
         return self.found, self.gold, self.both
 
     def n_flat(self, pairs: CountedPairs, corpus: Corpus, fold_set: int) -> I64:
-        """|flat(P)| in the folds of a set, int64 [n_folds]."""
+        """Return |flat(P)| in the folds of a set, int64 [n_folds]."""
         return np.diff(np.searchsorted(pairs.flat, self.ends(corpus, fold_set) * self.n_fragments))
 
     def n_pairs(self, pairs: CountedPairs, corpus: Corpus, fold_set: int) -> I64:
-        """|P| in the folds of a set, int64 [n_folds]."""
+        """Return |P| in the folds of a set, int64 [n_folds]."""
         return np.diff(bounds_of(pairs.pairs)[np.searchsorted(pairs.group, self.ends(corpus, fold_set))])
 
     def ends(self, corpus: Corpus, fold_set: int) -> I64:
-        """The first group of each fold of a set, and the end of the last one."""
+        """Return the first group of each fold of a set, and the end of the last one."""
         slots = fold_set * most_folds(corpus) + np.arange(len(corpus.folds[fold_set].names) + 1)
         return slots * self.n_types
 
@@ -227,7 +227,7 @@ class GroupingTde:
 
 
 def _weighed(whole: CountedPairs, part: CountedPairs, ends: I64, n_fragments: int) -> F64:
-    """The sum over the types of each fold: fold k has the groups ends[k]:ends[k + 1]."""
+    """Return the sum over the types of each fold: fold k has the groups ends[k]:ends[k + 1]."""
     group, fragments = np.unique(whole.flat // n_fragments, return_counts=True)
     weight = fragments * _pairs_of(part, group)
     pairs = _pairs_of(whole, group)
@@ -257,7 +257,7 @@ class TypeSets(ByFiles):
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
-        """The types in a range of files."""
+        """Return the types in a range of files."""
         rows = rows_of(cell, discovered.file)
         number, fold = discovered.type[rows], discovered.fold[:, rows]
         if corpus.definition == "document":
@@ -269,7 +269,7 @@ class TypeSets(ByFiles):
         return cls(np.concatenate(seen), np.concatenate(right))
 
     def merge(self, other: Self) -> Self:
-        """The types of both parts."""
+        """Return the types of both parts."""
         return type(self)(union(self.seen, other.seen), union(self.right, other.right))
 
 
@@ -280,7 +280,7 @@ class Type:
     statistic: ClassVar[type[TypeSets]] = TypeSets
 
     def values(self, statistic: TypeSets, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN where there are no fragments, or no words."""
+        """Return the numbers per fold; NaN where there are no fragments, or no words."""
         gold = lexicon(corpus).types if corpus.definition == "document" else spellings(corpus)
         right = things_counted(statistic.right, fold_set, corpus)
         return {
@@ -301,7 +301,7 @@ class Lexicon:
 
 @per_corpus
 def lexicon(corpus: Corpus) -> Lexicon:
-    """The types of F_goldLex, numbered."""
+    """Return the types of F_goldLex, numbered."""
     words = corpus.words
     first, last = phones_of(words.file, words.start, words.end, corpus)
     numbers, slots, entry_first, entry_last = number_sequences(first, last, corpus.phones.label)
@@ -310,7 +310,7 @@ def lexicon(corpus: Corpus) -> Lexicon:
 
 @per_corpus
 def spellings(corpus: Corpus) -> I64:
-    """The distinct words of each fold by their spelling, as `per_fold.distinct_things`."""
+    """Return the distinct words of each fold by their spelling, as `per_fold.distinct_things`."""
     return _of_all_words(corpus.words.label, corpus)
 
 
@@ -321,7 +321,7 @@ def _of_all_words(number: I32, corpus: Corpus) -> I64:
 
 
 def _in_lexicon(rows: slice, corpus: Corpus, discovered: Discovered) -> Bool:
-    """Whether each fragment has the transcription of a word of its fold, bool [n_fold_sets, n]."""
+    """Return whether each fragment has the transcription of a word of its fold, bool [n_fold_sets, n]."""
     known, fold = lexicon(corpus), discovered.fold[:, rows]
     first, last = discovered.first[rows], discovered.last[rows]
     number = find_sequences(first, last, corpus.phones.label, known.slots, known.first, known.last)
@@ -332,7 +332,7 @@ def _in_lexicon(rows: slice, corpus: Corpus, discovered: Discovered) -> Bool:
 
 
 def _are_words(files: FileRange, rows: slice, corpus: Corpus, discovered: Discovered) -> Bool:
-    """Whether each fragment matches a word of its fold by tdev2's rule, bool [n_fold_sets, n]."""
+    """Return whether each fragment matches a word of its fold by tdev2's rule, bool [n_fold_sets, n]."""
     all_words = (words_of(files, corpus, fold_set) for fold_set in range(len(corpus.folds)))
     return np.array([words_spelled(discovered, rows, words, corpus) != NO_WORD for words in all_words])
 
@@ -355,7 +355,7 @@ class SpelledTypes(ByFiles):
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
-        """The types in a range of files."""
+        """Return the types in a range of files."""
         rows = rows_of(cell, discovered.file)
         near, right = [], []
         for fold_set, fold in enumerate(discovered.fold[:, rows]):
@@ -373,7 +373,7 @@ class SpelledTypes(ByFiles):
         return cls(_distinct(near), np.concatenate(right))
 
     def merge(self, other: Self) -> Self:
-        """The types of both parts."""
+        """Return the types of both parts."""
         return type(self)(_distinct([self.near, other.near]), union(self.right, other.right))
 
 
@@ -384,7 +384,7 @@ class SpelledType:
     statistic: ClassVar[type[SpelledTypes]] = SpelledTypes
 
     def values(self, statistic: SpelledTypes, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN where there are no fragments, or no words."""
+        """Return the numbers per fold; NaN where there are no fragments, or no words."""
         own = statistic.near.fold_set == fold_set
         number = number_sequences(statistic.near.first[own], statistic.near.last[own], corpus.words.label)[0]
         seen = distinct_things(number, statistic.near.fold[own], fold_set)
@@ -399,6 +399,5 @@ def _distinct(parts: Iterable[Near]) -> Near:
     fold_set, fold, first, last = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.lexsort((last, first, fold, fold_set))
     near = Near(fold_set[order], fold[order], first[order], last[order])
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = np.any([column[1:] != column[:-1] for column in near], axis=0)
+    fresh = row_changes(*near)
     return Near(near.fold_set[fresh], near.fold[fresh], near.first[fresh], near.last[fresh])

@@ -74,11 +74,9 @@ from swsdask.discovery.counting.per_fold import (
     ByFiles,
     FileRange,
     Tile,
-    changes,
     completable,
     distinct_things,
     most_folds,
-    ratio,
     rows_counted,
     rows_of,
     things_counted,
@@ -89,6 +87,7 @@ from swsdask.kernels.matching import U32, count_pairs, match_rows, maximal, numb
 from swsdask.kernels.ngrams import SHORTEST, refine
 from swsdask.kernels.pairs import have_partner
 from swsdask.kernels.placing import add_union, mark_phones
+from swsdask.model.columns import ratio, row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Discovered
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 
@@ -109,7 +108,7 @@ class MatchedWindows:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Tile]:
-        """Tiles of pairs of rows. A pair takes about as many steps as its first row has phones."""
+        """Yield tiles of pairs of rows. A pair takes about as many steps as its first row has phones."""
         layout = laid_out(corpus, discovered, 0, len(discovered.classes))
         phones = np.diff(layout.entries.at)[layout.rows.begins[:-1]]
         pairs = layout.rows.high - np.arange(len(phones))
@@ -117,7 +116,7 @@ class MatchedWindows:
 
     @classmethod
     def from_cell(cls, cell: Tile, corpus: Corpus, discovered: Discovered) -> Self:
-        """The windows of some rows of some classes."""
+        """Return the windows of some rows of some classes."""
         layout = laid_out(corpus, discovered, cell.low, cell.high)
         phones = corpus.phones
         completed, gold_too = match_rows(
@@ -134,7 +133,7 @@ class MatchedWindows:
         return cls(*_joined(layout.key[some], completed[some], gold_too[some]))
 
     def merge(self, other: Self) -> Self:
-        """The windows of both."""
+        """Return the windows of both."""
         return type(self)(
             *_joined(
                 np.concatenate([self.key, other.key]),
@@ -144,7 +143,7 @@ class MatchedWindows:
         )
 
     def counts(self, corpus: Corpus, fold_set: int) -> tuple[I64, I64]:
-        """|flat(P_disc*)| and |flat(P_disc* and P_all)| of each fold, int64 [n_folds]."""
+        """Return |flat(P_disc*)| and |flat(P_disc* and P_all)| of each fold, int64 [n_folds]."""
         fold = self.key // max(len(corpus.phones), 1) - fold_set * most_folds(corpus)
         n_folds = len(corpus.folds[fold_set].names)
         own = (fold >= 0) & (fold < n_folds)
@@ -199,7 +198,7 @@ class PairedWindows:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Tile]:
-        """Pairs of members."""
+        """Yield pairs of members."""
         members = completable(corpus, discovered, 0, len(discovered.classes))
         others = _group_ends(members.cluster, members.slot) - np.arange(len(members.cluster))
         return tiles(members.cluster, others, len(discovered.classes), work)
@@ -216,10 +215,10 @@ class PairedWindows:
         return cls(n_phones, *maximal(key[order], length[order], key[:0], length[:0], n_phones))
 
     def merge(self, other: Self) -> Self:
-        """The pairs of both."""
+        """Return the pairs of both."""
         return type(self)(self.n_phones, *maximal(self.key, self.length, other.key, other.length, self.n_phones))
 
-    def of(self, slot: int) -> Self:
+    def in_slot(self, slot: int) -> Self:
         """Select the pairs of one fold of one set."""
         low, high = np.searchsorted(self.key, np.array([slot, slot + 1]) * self.n_phones**2)
         return type(self)(self.n_phones, self.key[low:high], self.length[low:high])
@@ -266,7 +265,7 @@ def pairs_of_folds(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> I
     bounds = np.searchsorted(fold[by_fold], np.arange(len(corpus.folds[fold_set].names) + 1))
     line, reach = np.full(len(phones), -1, np.int32), room.copy()
     for number, (low, high) in enumerate(pairwise(bounds)):
-        found = statistic.of(fold_set * most_folds(corpus) + number)
+        found = statistic.in_slot(fold_set * most_folds(corpus) + number)
         used = number_starts(found.key, found.length, line)
         paired, right = np.zeros((2, len(used), _LONGEST - SHORTEST + 1), np.int64)
         count_pairs(found.key, found.length, phones.label, room, phones.start, phones.end, line, paired, right)
@@ -285,8 +284,8 @@ def pairs_of_folds(statistic: PairedWindows, corpus: Corpus, fold_set: int) -> I
 
 
 def _group_ends(cluster: I64, slot: I64) -> I64:
-    """The row after the last of each row's group, int64."""
-    first = np.flatnonzero(changes(cluster, slot))
+    """Return the row after the last of each row's group, int64."""
+    first = np.flatnonzero(row_changes(cluster, slot))
     sizes = np.diff(first, append=len(cluster))
     return np.repeat(first + sizes, sizes)
 
@@ -313,7 +312,7 @@ class CoveredPhones:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[MemberRange]:
-        """Ranges of whole classes of about `work` steps or more, at least as many as the corpus has phones."""
+        """Yield ranges of whole classes of about `work` steps or more, at least as many as the corpus has phones."""
         n_members = len(discovered.member_cluster)
         ends = np.append(np.flatnonzero(np.diff(discovered.member_cluster)) + 1, n_members)
         size = max(work, len(corpus.phones)) // _STEPS_PER_MEMBER + 1
@@ -325,7 +324,7 @@ class CoveredPhones:
 
     @classmethod
     def from_cell(cls, cell: MemberRange, corpus: Corpus, discovered: Discovered) -> Self:
-        """The phones that some classes cover."""
+        """Return the phones that some classes cover."""
         members = slice(*cell)
         cluster, fragment = discovered.member_cluster[members], discovered.member_fragment[members]
         bits, beyond = [], [np.empty(0, np.int64)]
@@ -341,13 +340,13 @@ class CoveredPhones:
             bits.append(np.packbits(marked))
             if corpus.readings.coverage == "union":
                 sizes = discovered.last[rows] - discovered.first[rows]
-                phone, of = ranges(discovered.first[rows], sizes), np.repeat(fold[counted], sizes)
-                other = to_cover[phone] != of
-                beyond.append(distinct_things(phone[other].astype(np.int32), of[other], fold_set))
+                phone, own_fold = ranges(discovered.first[rows], sizes), np.repeat(fold[counted], sizes)
+                other = to_cover[phone] != own_fold
+                beyond.append(distinct_things(phone[other].astype(np.int32), own_fold[other], fold_set))
         return cls(np.array(bits), np.concatenate(beyond))
 
     def merge(self, other: Self) -> Self:
-        """The phones that either part covers."""
+        """Return the phones that either part covers."""
         return type(self)(self.bits | other.bits, np.union1d(self.beyond, other.beyond))
 
 
@@ -358,7 +357,7 @@ class Coverage:
     statistic: ClassVar[type[CoveredPhones]] = CoveredPhones
 
     def values(self, statistic: CoveredPhones, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN where there is nothing to cover."""
+        """Return the numbers per fold; NaN where there is nothing to cover."""
         to_cover = phones_to_cover(corpus)[fold_set]
         covered = np.unpackbits(statistic.bits[fold_set], count=len(to_cover)).astype(np.bool_)
         n_folds = len(corpus.folds[fold_set].names)
@@ -368,7 +367,7 @@ class Coverage:
 
 @per_corpus
 def phones_to_cover(corpus: Corpus) -> I16:
-    """The fold in which each phone is to be covered, int16 [n_fold_sets, n_phones]; `NO_FOLD` if in none."""
+    """Return the fold in which each phone is to be covered, int16 [n_fold_sets, n_phones]; `NO_FOLD` if in none."""
     if corpus.definition == "document":
         return gold_cover(corpus)
     phones = corpus.phones
@@ -378,10 +377,8 @@ def phones_to_cover(corpus: Corpus) -> I16:
 
 
 def _paired(cluster: I32, fold: I16, fragment: I64, discovered: Discovered) -> Bool:
-    """Whether each member is in a pair of P_disc; rows are sorted by (cluster, fold, fragment)."""
-    begins = np.ones(len(cluster), np.bool_)
-    begins[1:] = (cluster[1:] != cluster[:-1]) | (fold[1:] != fold[:-1])
-    groups = np.append(np.flatnonzero(begins), len(cluster))
+    """Return whether each member is in a pair of P_disc; rows are sorted by (cluster, fold, fragment)."""
+    groups = np.append(np.flatnonzero(row_changes(cluster, fold)), len(cluster))
     return have_partner(groups, discovered.file[fragment], discovered.start[fragment], discovered.end[fragment])
 
 
@@ -393,7 +390,7 @@ class CoveredTime(ByFiles):
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
-        """The time that is covered in a range of files."""
+        """Return the time that is covered in a range of files."""
         rows = rows_of(cell, discovered.file)
         ticks = np.zeros((len(corpus.folds), most_folds(corpus)), np.int64)
         for fold_set, fold in enumerate(discovered.fold[:, rows]):
@@ -404,7 +401,7 @@ class CoveredTime(ByFiles):
         return cls(ticks)
 
     def merge(self, other: Self) -> Self:
-        """The time of both parts, which are of different files."""
+        """Return the time of both parts, which are of different files."""
         return type(self)(self.ticks + other.ticks)
 
 
@@ -415,7 +412,7 @@ class TimeCoverage:
     statistic: ClassVar[type[CoveredTime]] = CoveredTime
 
     def values(self, statistic: CoveredTime, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN where there is no gold, or nothing is covered."""
+        """Return the numbers per fold; NaN where there is no gold, or nothing is covered."""
         n_folds = len(corpus.folds[fold_set].names)
         coverage = ratio(statistic.ticks[fold_set, :n_folds], gold_ticks(corpus)[fold_set, :n_folds])
         return {"coverage": np.where(coverage == 0, np.nan, coverage)}
@@ -423,7 +420,7 @@ class TimeCoverage:
 
 @per_corpus
 def gold_ticks(corpus: Corpus) -> I64:
-    """Ticks that gold fragments cover, int64 [n_fold_sets, most folds of a set].
+    """Return ticks that gold fragments cover, int64 [n_fold_sets, most folds of a set].
 
     The phones of a fragment nearly touch, so the union of its phones is that of fragments, with the gaps between them.
     """

@@ -45,6 +45,7 @@ from swsdask.discovery.counting.pairs import (
 from swsdask.discovery.counting.per_fold import most_folds
 from swsdask.kernels.edit_distance import WORD, Types, add_distances, edit_distances
 from swsdask.kernels.pairs import MOST_OF_THE_SHORTER, NEAR
+from swsdask.model.columns import row_changes
 from swsdask.model.discovery import NO_FOLD, Corpus, Definition, Discovered
 from swsdask.model.trials import F64, I32, I64
 
@@ -68,7 +69,7 @@ class EditDistances:
 
     @classmethod
     def cells(cls, corpus: Corpus, discovered: Discovered, work: int) -> Iterator[Products]:
-        """Products of about `work` steps each, larger ones as tiles of types."""
+        """Yield products of about `work` steps each, larger ones as tiles of types."""
         if corpus.definition == "tdev2":
             whole = pairs_within(*members(discovered, repeats=True))
         else:
@@ -77,7 +78,7 @@ class EditDistances:
 
     @classmethod
     def from_cell(cls, cell: Products, corpus: Corpus, discovered: Discovered) -> Self:
-        """The distances of the pairs of some products."""
+        """Return the distances of the pairs of some products."""
         spelling = _spelling(corpus, discovered)
         slots = slots_of(cell.fragment, corpus, discovered)
         sides = _sides(cell, slots, spelling, discovered)
@@ -107,14 +108,13 @@ class EditDistances:
         return cls(present[row], places.length[place], places.distance[place], histogram[row, place])
 
     def merge(self, other: Self) -> Self:
-        """The pairs of both parts together."""
+        """Return the pairs of both parts together."""
         slot, length, distance, pairs = (
             np.concatenate(both) for both in zip(self._columns, other._columns, strict=True)
         )
         order = np.lexsort((distance, length, slot))
         slot, length, distance, pairs = slot[order], length[order], distance[order], pairs[order]
-        new = np.ones(len(order), np.bool_)
-        new[1:] = (np.diff(slot) != 0) | (np.diff(length) != 0) | (np.diff(distance) != 0)
+        new = row_changes(slot, length, distance)
         summed = np.add.reduceat(pairs, np.flatnonzero(new)) if len(pairs) else pairs
         kept = summed != 0
         return type(self)(slot[new][kept], length[new][kept], distance[new][kept], summed[kept])
@@ -124,7 +124,7 @@ class EditDistances:
         return self.slot, self.length, self.distance, self.pairs
 
     def mean(self, slot: int, *, with_empty: bool) -> tuple[float, int]:
-        """The mean of distance / length in a fold, rounded once, and its number of pairs.
+        """Return the mean of distance / length in a fold, rounded once, and its number of pairs.
 
         Pairs of two empty transcriptions have distance 1 if `with_empty`, else they are left out. NaN without pairs.
         """
@@ -151,7 +151,7 @@ class Ned:
     statistic: ClassVar[type[EditDistances]] = EditDistances
 
     def values(self, statistic: EditDistances, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN, and 0 pairs, where a fold has no pairs."""
+        """Return the numbers per fold; NaN, and 0 pairs, where a fold has no pairs."""
         first = fold_set * most_folds(corpus)
         n_folds = len(corpus.folds[fold_set].names)
         found = [statistic.mean(first + fold, with_empty=corpus.definition == "tdev2") for fold in range(n_folds)]
@@ -205,7 +205,7 @@ def _places(lengths: I64) -> _Places:
 
 
 def _sides(cell: Products, slots: I64, spelling: _Spelling, discovered: Discovered) -> Types:
-    """The sides of products as types with their multiplicities in each slot.
+    """Return the sides of products as types with their multiplicities in each slot.
 
     The types of a side are sorted by whether they are long, then by their first slot, so each fold is contiguous.
     """
@@ -252,12 +252,12 @@ def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -
     kind = discovered.type[whole.fragment].astype(np.int64)
     order = np.lexsort((kind, whole.side))
     kind, side = kind[order], whole.side
-    new = (np.diff(kind, prepend=-1) != 0) | (np.diff(side, prepend=-1) != 0)
+    new = row_changes(kind, side)
     phones = _spelling(corpus, discovered).length(whole.fragment[order])
     cost = bounds_of(np.where(new, 1 + phones // _PHONES_PER_STEP, 0))
     within = cost[1:] - 1 - cost[whole.bounds][side]
     blocks = within // math.isqrt(work * _PAIRS_PER_STEP)
-    begins = np.flatnonzero((np.diff(blocks, prepend=-1) != 0) | (np.diff(side, prepend=-1) != 0))
+    begins = np.flatnonzero(row_changes(blocks, side))
     bounds = np.append(begins, len(kind))
     first = np.searchsorted(side[begins], np.arange(len(whole.bounds)))
     left, right, weight = _crossed(whole, first)
@@ -267,7 +267,7 @@ def _tiled(whole: Products, corpus: Corpus, discovered: Discovered, work: int) -
 
 
 def _crossed(whole: Products, first: I64) -> tuple[I64, I64, I64]:
-    """Products of blocks, in place of those of sides: side s has the blocks first[s]:first[s + 1]."""
+    """Return products of blocks, in place of those of sides: side s has the blocks first[s]:first[s + 1]."""
     n_left, n_right = np.diff(first)[whole.left], np.diff(first)[whole.right]
     n = n_left * n_right
     product, number = np.repeat(np.arange(len(n)), n), ranges(np.zeros(len(n), np.int64), n)

@@ -80,7 +80,7 @@ class TokenAgreement(ByFiles, Agreement):
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
-        """The fragments and words of a range of files."""
+        """Return the fragments and words of a range of files."""
         counts = cls.nothing(corpus)
         rows = rows_of(cell, discovered.file)
         for fold_set in range(len(corpus.folds)):
@@ -125,7 +125,7 @@ class Token:
     statistic: ClassVar[type[TokenAgreement]] = TokenAgreement
 
     def values(self, statistic: TokenAgreement, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN where there are no fragments, or no words."""
+        """Return the numbers per fold; NaN where there are no fragments, or no words."""
         return {
             "token_precision": statistic.precision(corpus, fold_set),
             "token_recall": statistic.recall(corpus, fold_set),
@@ -141,7 +141,7 @@ SIZES = ("n_classes", "n_fragments", "n_words")
 
 
 def sizes(discovered: Discovered, corpus: Corpus, fold_set: int) -> tuple[dict[str, float], dict[str, F64]]:
-    """The numbers over a set of folds, and for each name those of its folds, float64 [n_folds]."""
+    """Return the numbers over a set of folds, and for each name those of its folds, float64 [n_folds]."""
     fold = discovered.fold[fold_set].astype(np.int64)
     member_fold = fold[discovered.member_fragment]
     transcribed = np.flatnonzero(discovered.last > discovered.first)
@@ -184,7 +184,7 @@ class BoundaryAgreement(ByFiles, Agreement):
     gold_wrong: I64
 
     def read(self, corpus: Corpus) -> Agreement:
-        """The boundaries, including wrong ones, counted singly or together."""
+        """Return the boundaries, including wrong ones, counted singly or together."""
         if corpus.readings.boundaries == "singly":
             return Agreement(self.found + self.wrong, self.right, self.gold + self.gold_wrong, self.recalled)
         wrong, gold_wrong = (np.minimum(count, 1) for count in (self.wrong, self.gold_wrong))
@@ -193,7 +193,7 @@ class BoundaryAgreement(ByFiles, Agreement):
 
     @classmethod
     def from_cell(cls, cell: FileRange, corpus: Corpus, discovered: Discovered) -> Self:
-        """The boundaries in a range of files."""
+        """Return the boundaries in a range of files."""
         counts = cls.nothing(corpus)
         rows = rows_of(cell, discovered.file)
         starts, ends = _edges_of_fragments(rows, corpus, discovered)
@@ -220,7 +220,7 @@ class Boundary:
     statistic: ClassVar[type[BoundaryAgreement]] = BoundaryAgreement
 
     def values(self, statistic: BoundaryAgreement, corpus: Corpus, fold_set: int) -> Mapping[str, F64]:
-        """NaN where there are no fragments, or no words."""
+        """Return the numbers per fold; NaN where there are no fragments, or no words."""
         agreement = statistic.read(corpus)
         return {
             "boundary_precision": agreement.precision(corpus, fold_set),
@@ -255,7 +255,7 @@ def _compare_nearest(found: Edges, gold: Edges, phones: I64) -> Numbers:
 
 
 def _nearest(edges: I64, phones: I64) -> tuple[I64, int]:
-    """The distinct edges of phones nearest to some edges, and how many of these have none nearer than 30 ms."""
+    """Return the distinct edges of phones nearest to some edges, and how many of these have none nearer than 30 ms."""
     before, after = _neighbours(edges, phones)
     nearest = np.where(np.abs(edges - before) <= np.abs(after - edges), before, after)
     near = np.abs(edges - nearest) < _NEAR_TICKS
@@ -270,7 +270,7 @@ def _compare_within(found: Edges, gold: Edges, phones: I64) -> Numbers:  # noqa:
 
 
 def _are_near(edges: I64, others: I64) -> Bool:
-    """Whether each edge has one of the others nearer than 30 ms."""
+    """Return whether each edge has one of the others nearer than 30 ms."""
     near = np.zeros(len(edges), np.bool_)
     for neighbour in _neighbours(edges, others):
         same_file = edges >> _TIME_BITS == neighbour >> _TIME_BITS

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdask.formats.files import noted, noted_at, open_bytes, opened_once
+from swsdask.formats.files import noted, noted_at, open_bytes, open_once
 from swsdask.formats.recognise import Format, expect
 from swsdask.formats.text import declared_encoding, known_encoding, read_blocks, read_lines, utf8_blocks
 from swsdask.formats.values import FormatError, joined_names, read_channel, read_document, read_interval, shown
@@ -52,7 +52,7 @@ def read_ecf(url: str, problems: Problems) -> pa.Table:
     root's `source_signal_duration` is ignored, since it is often wrong, and so are unknown attributes.
     """
     excerpts = _ExcerptReader(url, problems)
-    with noted(problems), opened_once(url) as url:
+    with noted(problems), open_once(url) as url:
         expect(url, Format.ECF)
         root: dict[str, str] = {}
         for event in read_elements(url):
@@ -165,7 +165,7 @@ def read_queries(url: str, problems: Problems) -> pa.Table:
     """
     header: dict[str, str] = {}
     queries = _Queries(url, problems)
-    with noted(problems), opened_once(url) as url:
+    with noted(problems), open_once(url) as url:
         expect(url, Format.QUERIES)
         for event in read_elements(url):
             if len(event.path) == 1 and isinstance(event, Start):

@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from swsdask.formats.files import noted, noted_at, opened_once
+from swsdask.formats.files import noted, noted_at, open_once
 from swsdask.formats.recognise import RTTM_TYPE, Format, expect
 from swsdask.formats.runs.lines import CTM
 from swsdask.formats.text import Lines, lines_with_text, read_lines, tidy
@@ -241,7 +241,7 @@ def read_rttm(url: str, problems: Problems, encoding: str = "utf-8") -> tuple[pa
     skipped: Counter[str] = Counter()
     genders: dict[tuple[str, str], str] = {}
     before = len(problems)
-    with noted(problems), opened_once(url) as url:
+    with noted(problems), open_once(url) as url:
         found = expect(url, Format.RTTM, CTM)
         for lines in read_lines(url, encoding):
             if found is CTM:
@@ -291,12 +291,12 @@ def _listed(types: Counter[str]) -> str:
 def _as(schema: pa.Schema, records: pa.Table, counted: dict[str, str], rare: dict[str, str]) -> pa.Table:
     """Records as a table with metadata: all of `counted`, and those of `rare` that are not empty."""
     rounded = str(pc.sum(records["rounded"]).as_py() or 0)
-    rare = {"repeated": str(repeated(records.drop_columns(list(_NOT_COMPARED))) or ""), **rare}
+    rare = {"repeated": str(count_repeated(records.drop_columns(list(_NOT_COMPARED))) or ""), **rare}
     said = {"rounded": rounded, **counted, **{name: value for name, value in rare.items() if value}}
     return records.select(schema.names).cast(schema.with_metadata(said))
 
 
-def repeated(records: pa.Table) -> int:
+def count_repeated(records: pa.Table) -> int:
     """The number of records that equal an earlier one in every column."""
     candidates = records.take(pa.array(_starting_together(records)))
     if not len(candidates):

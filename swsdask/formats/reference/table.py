@@ -35,11 +35,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdask.formats.files import noted, opened_once
+from swsdask.formats.files import noted, open_once
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.recognise import TABLES, TYPED, AnyFormat, Format, expect
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
-from swsdask.formats.reference.rttm import repeated
+from swsdask.formats.reference.rttm import count_repeated
 from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
 from swsdask.formats.runs.lines import Once, good_rows, read_qrels_lines
 from swsdask.formats.runs.parquet import check_type, column_names, whole_table
@@ -198,7 +198,7 @@ class _Given(NamedTuple):
 
 def read_documents(table: Table | str, problems: Problems) -> pa.Table:
     """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`. Problems are added to `problems`."""
-    given = _given(table, "documents", ("document",), problems)
+    given = _open_given(table, "documents", ("document",), problems)
     columns = given.columns
     if not len(given.lines):
         problems.add(given.name, None, "at least one document", "none", "List what was evaluated.")
@@ -222,7 +222,7 @@ def read_occurrences(
 
     Every occurrence is one word, and the text of its query is that word.
     """
-    given = _given(table, "occurrences", ("query", "document", "start"), problems)
+    given = _open_given(table, "occurrences", ("query", "document", "start"), problems)
     columns = given.columns
     rows, good = _stretches(given, problems)
     names = rows.query.ids
@@ -237,7 +237,7 @@ def read_occurrences(
                 fault = FormatError("a query", faulty[name], "Correct the id.")
             given.note(int(np.flatnonzero(rows.query.codes == code)[0]), fault, problems)
     document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
-    word = _taken([token.get(name, "") for name in rows.query.ids], rows.query.codes)
+    word = _take_texts([token.get(name, "") for name in rows.query.ids], rows.query.codes)
     words = pa.Table.from_arrays(
         [
             document,
@@ -253,10 +253,10 @@ def read_occurrences(
     judgments = JUDGMENTS.empty_table()
     if "grade" in columns:
         grade = _grades(given, problems)
-        query = _taken(rows.query.ids, rows.query.codes)
+        query = _take_texts(rows.query.ids, rows.query.codes)
         judgments = _judgments(query, document, grade)
         words = words.filter(pa.array(grade > 0))
-    said = {"rounded": str(int(rows.rounded.sum())), "repeated": str(repeated(words) or "")}
+    said = {"rounded": str(int(rows.rounded.sum())), "repeated": str(count_repeated(words) or "")}
     words = words.replace_schema_metadata({name: value for name, value in said.items() if value})
     return listed.set_column(1, QUERIES.field("text"), pa.array(tokens, pa.string())), words, judgments
 
@@ -286,10 +286,10 @@ def _judgments(query: pa.Array, document: pa.Array, grade: NDArray[np.int64]) ->
     return found.sort_by([("query", "ascending"), ("document", "ascending")]).cast(JUDGMENTS)
 
 
-def _given(table: Table | str, name: str, needed: Sequence[str], problems: Problems) -> _Given:
+def _open_given(table: Table | str, name: str, needed: Sequence[str], problems: Problems) -> _Given:
     """A table in memory (`name` in messages) or in a file. Raises `InputError` if a column is missing."""
     if isinstance(table, str):
-        with opened_once(table) as file:
+        with open_once(table) as file:
             kind = expect(file, *TABLES, otherwise=Format.TABLE)
             if kind not in TYPED:
                 return _from_text(file, kind, needed, problems)
@@ -362,10 +362,10 @@ def _documents(ids: Sequence[str], codes: NDArray[np.int32], name: str, problems
         wrong = document_fault(each)
         if wrong:
             problems.add(name, None, "a document", wrong, "Give it a plain name.")
-    return _taken([document_id(each) for each in ids], codes)
+    return _take_texts([document_id(each) for each in ids], codes)
 
 
-def _taken(texts: Sequence[str], codes: NDArray[np.int32]) -> pa.Array:
+def _take_texts(texts: Sequence[str], codes: NDArray[np.int32]) -> pa.Array:
     """The text of each code; "" for the code -1 of a row without text."""
     return pc.fill_null(pa.array(texts, pa.string()).take(pa.array(codes, mask=codes < 0)), "")
 
@@ -376,7 +376,7 @@ def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -
         queries if isinstance(queries, str | Mapping) or is_table(queries) else list(cast("Iterable[object]", queries))
     )
     if isinstance(listed, str | Mapping) or is_table(listed):
-        given = _given(listed, "queries", ("query",), problems)
+        given = _open_given(listed, "queries", ("query",), problems)
         ids = given.texts("query", None).to_pylist()
         others = [name for name in given.columns if name != "query"]
         columns = [given.texts(name).to_pylist() for name in others]

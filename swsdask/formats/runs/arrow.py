@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdask.formats.values import FormatError, read_channel, read_decision, read_score, read_time, with_article
+from swsdask.formats.values import (
+    FormatError,
+    joined_names,
+    read_channel,
+    read_decision,
+    read_score,
+    read_time,
+    with_article,
+)
 from swsdask.kernels.text import read_scores, read_ticks
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import RunHeader, RunPiece
@@ -320,6 +328,10 @@ class _Ids:
         """The id of every code."""
         return list(self._codes)
 
+    def joined(self) -> dict[str, str]:
+        """Which texts have the same id, see `joined_names`."""
+        return joined_names(self._code_of_text) if len(self._codes) < len(self._code_of_text) else {}
+
 
 class _Gathered(NamedTuple):
     """Good rows, in order, with the codes of the gathering. `line` is 0 if the table has no lines."""
@@ -450,7 +462,7 @@ class Gathering:
         query, queries, query_lines = _compact(rows.query, self._queries.all(), rows.line)
         document, documents, document_lines = _compact(rows.document, self._documents.all(), rows.line)
         return RunPiece(
-            header=header,
+            header=replace(header, attributes={**header.attributes, **self._documents.joined()}),
             file=self._file,
             queries=queries,
             query_lines=query_lines,
@@ -505,8 +517,8 @@ def join_pieces(pieces: Iterable[RunPiece]) -> RunPiece:
     if len(systems) > 1:
         raise FormatError("rows of one system", f"rows of {systems[0]!r} and {systems[1]!r}", "Write them one by one.")
     attributes = {name: value for piece in parts for name, value in piece.header.attributes.items()}
-    query, queries, query_lines = _joined([(piece.query, piece.queries, piece.query_lines) for piece in parts])
-    document, documents, document_lines = _joined(
+    query, queries, query_lines = _join_columns([(piece.query, piece.queries, piece.query_lines) for piece in parts])
+    document, documents, document_lines = _join_columns(
         [(piece.document, piece.documents, piece.document_lines) for piece in parts]
     )
     return RunPiece(
@@ -528,7 +540,7 @@ def join_pieces(pieces: Iterable[RunPiece]) -> RunPiece:
     )
 
 
-def _joined(
+def _join_columns(
     columns: Sequence[tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]],
 ) -> tuple[NDArray[np.int32], tuple[str, ...], tuple[int | None, ...]]:
     """Columns of codes with dictionaries of their own as one column with one dictionary, and its lines."""

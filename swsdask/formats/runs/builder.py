@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from swsdask.formats.runs.arrow import Names, TableRows
 from swsdask.formats.text import Lines, Window
-from swsdask.formats.values import Detection, FormatError
+from swsdask.formats.values import Detection, FormatError, joined_names
 from swsdask.kernels import table
 from swsdask.kernels.text import NO_ROOM, PADDING, encode_text, fill_slots
 from swsdask.kernels.xml import (
@@ -296,9 +296,10 @@ class PieceBuilder:
         documents, document_lines, document_codes = _distinct(
             [document_id(name) for name, _ in files], [line for _, line in files]
         )
+        joined = joined_names(name for name, _ in files) if len(documents) < len(files) else {}
         columns = self._columns
         piece = RunPiece(
-            header=replace(self._header, attributes={**self._header.attributes, **self._attributes}),
+            header=replace(self._header, attributes={**self._header.attributes, **self._attributes, **joined}),
             file=self._file,
             queries=queries,
             query_lines=query_lines,

@@ -61,7 +61,7 @@ class Encoding:
         values = (shift, "yes" if self.negated else None, None if self.utterances is None else "yes")
         return {name: value for name, value in zip(ENCODING_ATTRIBUTES, values, strict=True) if value is not None}
 
-    def decoded(self, batch: Batch) -> Batch:
+    def decode(self, batch: Batch) -> Batch:
         """Decode rows: recordings, times in seconds within them, and scores that rise with confidence."""
         columns = dict(batch.columns)
         faulty: tuple[tuple[int, FormatError], ...] = ()
@@ -80,7 +80,7 @@ class Encoding:
 PLAIN = Encoding()
 
 
-def read_encoding(frame_shift: float | None, negate_scores: bool, segments: Location | None = None) -> Encoding:
+def read_encoding(frame_shift: float | None, negate_scores: bool, segments: Location | None) -> Encoding:
     """The encoding that arguments of public functions describe. Raises `InputError` for a faulty file of segments."""
     return Encoding(frame_shift, negate_scores, None if segments is None else _read_segments(readable(segments)))
 

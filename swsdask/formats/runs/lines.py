@@ -90,7 +90,7 @@ class LineFormat:
         lines = Separated(problems, self.delimiter, len(columns), columns, form=" ".join(self.columns))
         blocks = _without(_COMMENT, read_lines(file))
         plain = with_even_blanks(blocks) if self.delimiter == " " else blocks
-        yield from gathering.pieces(encoding.decoded(_with_numbered_channels(batch)) for batch in lines.batches(plain))
+        yield from gathering.pieces(encoding.decode(_with_numbered_channels(batch)) for batch in lines.batches(plain))
 
 
 def _without(comment: re.Pattern[bytes], blocks: Iterator[Lines]) -> Iterator[Lines]:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from swsdask.formats.files import check_expansion, decompressed, file_size, noted, open_plain
+from swsdask.formats.files import check_expansion, decompress, file_size, noted, open_plain
 from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.table import IDS, are_judged, choose_columns, proper_names, with_times
@@ -114,7 +114,7 @@ def read_parquet_table(
 ) -> Iterator[RunPiece]:
     """The pieces of a Parquet file."""
     with noted(problems):
-        tables = _opened([file])
+        tables = _open_files([file])
         first = next(tables)
         yield from _pieces(first, chain((first,), tables), file, problems, rows_per_piece, system, encoding)
 
@@ -130,8 +130,8 @@ def read_parquet_folder(
     """The pieces of a folder of Parquet files, or of `some` of the files."""
     with noted(problems):
         files = tuple(parts_of(folder)) if some is None else some.files
-        (first,) = _opened([files[0] if some is None else some.first], folder)
-        yield from _pieces(first, _opened(files, folder), folder, problems, rows_per_piece, system, encoding)
+        (first,) = _open_files([files[0] if some is None else some.first], folder)
+        yield from _pieces(first, _open_files(files, folder), folder, problems, rows_per_piece, system, encoding)
 
 
 class Files(NamedTuple):
@@ -141,13 +141,13 @@ class Files(NamedTuple):
     files: tuple[str, ...]
 
 
-def folder_divided(folder: str, n_parts: int, system: str | None) -> list[Files]:
+def divide_folder(folder: str, n_parts: int, system: str | None) -> list[Files]:
     """The files of a folder in at most `n_parts` parts of about equal size, in order.
 
     No parts if the run is named and its rows name systems: only a reader of all rows can see if there are several.
     """
     sizes = parts_of(folder)
-    (first,) = _opened([next(iter(sizes))], folder)
+    (first,) = _open_files([next(iter(sizes))], folder)
     if system is not None and "system" in proper_names(first.schema.names):
         return []
     whole = max(1, sum(sizes.values()))
@@ -188,7 +188,7 @@ class _Typed(NamedTuple):
     batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
 
-def _opened(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]:
+def _open_files(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]:
     """The files, or parts of the table in `folder`; each is open until the next one is requested."""
     for file in files:
         with ExitStack() as stack:
@@ -198,12 +198,12 @@ def _opened(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]
                 raise InputError(Problem(file, None, expected, found, remedy))
             table = _open(file, stack)
             if folder is None:
-                yield _typed(file, table, {})._replace(attributes=_attributes(table.metadata.metadata))
+                yield _add_keys(file, table, {})._replace(attributes=_attributes(table.metadata.metadata))
             else:
-                yield _typed(file, table, _keys(file, folder))
+                yield _add_keys(file, table, _keys(file, folder))
 
 
-def _typed(file: str, table: pq.ParquetFile, keys: Mapping[str, str | None]) -> _Typed:
+def _add_keys(file: str, table: pq.ParquetFile, keys: Mapping[str, str | None]) -> _Typed:
     """An open file as a table that has its keys as columns, unless it has columns of these names."""
     schema = table.schema_arrow
     more = {key: value for key, value in keys.items() if key not in schema.names}
@@ -256,7 +256,7 @@ def _pieces(
         judged = judged or are_judged(first.schema.names)
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=judged)
         rows = _rows(tables, columns, problems, judged=judged)
-        yield from gathering.pieces(encoding.decoded(with_times(each)) for each in rows)
+        yield from gathering.pieces(encoding.decode(with_times(each)) for each in rows)
 
 
 def _chosen(table: _Typed, *, judged: bool) -> tuple[dict[str, int], dict[str, str]]:
@@ -303,7 +303,7 @@ def _plain(name: str, column: pa.Array) -> pa.Array:
 def column_names(place: str) -> list[str]:
     """The columns of a Parquet file, or of a folder that is one table. Raises `InputError` for a damaged file."""
     parts = parts_of(place)
-    first = next(_opened([*parts] or [place], place if parts else None))
+    first = next(_open_files([*parts] or [place], place if parts else None))
     return list(first.schema.names)
 
 
@@ -311,7 +311,7 @@ def whole_table(place: str) -> pa.Table:
     """A Parquet file, or all of a folder that is one table. Raises `InputError` for a damaged file."""
     parts = parts_of(place)
     found = []
-    for table in _opened([*parts] or [place], place if parts else None):
+    for table in _open_files([*parts] or [place], place if parts else None):
         try:
             batches = [*table.batches(table.schema.names)]
             found.append(pa.Table.from_batches(batches, batches[0].schema) if batches else table.schema.empty_table())
@@ -334,7 +334,7 @@ def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
         try:
             metadata = pq.read_metadata(source)
         except pa.ArrowInvalid:  # compressed as a whole, or damaged
-            source = stack.enter_context(decompressed(file))
+            source = stack.enter_context(decompress(file))
             metadata = pq.read_metadata(source)
         check_expansion(file, file_size(file), metadata.num_rows * metadata.num_columns * _VALUE)
         fields = [field for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]

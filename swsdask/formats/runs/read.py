@@ -20,20 +20,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.formats.files import file_size, noted, open_bytes, open_plain, opened_once
+from swsdask.formats.files import file_size, noted, open_bytes, open_once, open_plain
 from swsdask.formats.recognise import RUNS, AnyFormat, Format, expect, sniff
 from swsdask.formats.runs.arrow import RowFaults, read_rows
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.lines import TREC, LineFormat
 from swsdask.formats.runs.parquet import ENDING as PARQUET
-from swsdask.formats.runs.parquet import Files, folder_divided, parts_of, read_parquet_folder, read_parquet_table
+from swsdask.formats.runs.parquet import Files, divide_folder, parts_of, read_parquet_folder, read_parquet_table
 from swsdask.formats.runs.resources import with_resources
 from swsdask.formats.runs.table import choose_columns, first_line, read_json_lines, read_text_table
 from swsdask.formats.runs.xml import DIALECTS, ROW_NAMES, Root, cut_off, read_body, read_root, read_xml_run, xml_window
 from swsdask.formats.text import (
     BLOCK,
     Window,
-    decoded_blocks,
+    decode_blocks,
     read_blocks,
     read_lines,
     utf8_begin,
@@ -75,7 +75,7 @@ def read_span(
         return (piece for piece in pieces if len(piece))
     if span.root is None:
         return _read_lines_of_table(file, span, problems, rows_per_piece, system)
-    blocks = decoded_blocks(file_blocks(file, span.begin, span.end), "utf-8")
+    blocks = decode_blocks(file_blocks(file, span.begin, span.end), "utf-8")
     window = xml_window(blocks, span.line)
     return read_body(window, span.root, file, problems, rows_per_piece, to_the_end=span.end is None)
 
@@ -98,7 +98,7 @@ def spans(file: str, n_parts: int, system: str | None) -> Sequence[Span | Files]
         return []
     try:
         if parts_of(file):
-            return folder_divided(file, n_parts, system)
+            return divide_folder(file, n_parts, system)
         first = next(file_blocks(file, 0, BLOCK), b"")
         begin = utf8_begin(first)
         if len(first) < BLOCK or begin is None:
@@ -232,7 +232,7 @@ def read_run(
     are `judged`. Problems are added to `problems`, and the rest is read as far as possible: after a problem the pieces
     are not the run. Memory is bounded by the size of a piece.
     """
-    with noted(problems), opened_once(url) as url:
+    with noted(problems), open_once(url) as url:
         found = expect(url, *RUNS, otherwise=TREC if judged else None)
         read = found.read if isinstance(found, LineFormat) else _TABLES.get(found)
         if encoding and (read is None or (isinstance(found, LineFormat) and not found.encoded)):
@@ -355,11 +355,11 @@ def with_texts(
     queries = alignment["query"].unique()
     first = pa.array([words.get(query, "").casefold() for query in queries.to_pylist()], pa.string())
     sought = alignment.append_column("word", first.take(pc.index_in(alignment["query"], queries)))
-    alignment = _joined(alignment, sought, detections, _OF_DETECTIONS, TEXTS[:3])
-    return _joined(alignment, sought, targets, _OF_TARGETS, TEXTS[3:])
+    alignment = _join_texts(alignment, sought, detections, _OF_DETECTIONS, TEXTS[:3])
+    return _join_texts(alignment, sought, targets, _OF_TARGETS, TEXTS[3:])
 
 
-def _joined(
+def _join_texts(
     alignment: pa.Table, sought: pa.Table, parts: list[pa.Table], keys: list[str], texts: tuple[str, ...]
 ) -> pa.Table:
     """The alignment with the texts of the rows of `parts` that have the keys `sought`; times are compared as ticks."""
@@ -388,10 +388,10 @@ def _detections(system: str, files: Iterable[str]) -> Iterator[pa.Table]:
             for row in _rows(file):
                 rows.append(row)
                 if len(rows) == _ROWS_AT_ONCE:
-                    yield _spelled(system, rows)
+                    yield _table_of_texts(system, rows)
                     rows = []
             if rows:
-                yield _spelled(system, rows)
+                yield _table_of_texts(system, rows)
 
 
 def _is(file: str, form: Format) -> bool:
@@ -415,7 +415,7 @@ def _rows(file: str) -> Iterator[tuple[str, ...]]:
                 yield (query, *(element.attributes[each] for each in names))
 
 
-def _spelled(system: str, texts: list[tuple[str, ...]]) -> pa.Table:
+def _table_of_texts(system: str, texts: list[tuple[str, ...]]) -> pa.Table:
     query, document, channel, start, duration, score = map(pa.array, zip(*texts, strict=True))
     columns = {"query": query, "document": document, "channel": channel}
     rows = read_rows({**columns, "start": start, "duration": duration, "score": score}, RowFaults(len(texts)))
@@ -439,7 +439,7 @@ def _starts(rttm: str, encoding: str, units: Units | None) -> Iterator[pa.Table]
             if line[: len(kind)].upper() == kind:
                 _, document, channel, start, duration, word, *_ = line.split()
                 spoken = [""] if units is None else [unit.casefold() for unit in units(word)]
-                for unit, text in zip(spoken, _shared(start, duration, len(spoken)), strict=True):
+                for unit, text in zip(spoken, _share_time(start, duration, len(spoken)), strict=True):
                     rows.append((document_id(document), int(channel), ticks(text)[0], unit, text))
         if rows:
             kinds = (pa.string(), pa.int8(), pa.int32(), pa.string(), pa.string())
@@ -447,7 +447,7 @@ def _starts(rttm: str, encoding: str, units: Units | None) -> Iterator[pa.Table]
             yield pa.Table.from_arrays(columns, names=[*_OF_TARGETS, *TEXTS[3:]])
 
 
-def _shared(start: str, duration: str, units: int) -> list[str]:
+def _share_time(start: str, duration: str, units: int) -> list[str]:
     """The starts of the units of a word."""
     share = round(float(duration) / max(units, 1), 3)
     return [start] if units == 1 else [f"{float(start) + share * number:.3f}" for number in range(units)]

@@ -37,9 +37,9 @@ _AT_LINE = re.compile(r" \(at line (\d+)(?:, column \d+)?\)$")
 def read_resources(url: str, problems: Problems) -> Resources | None:
     """The resources in a file; None if it has problems, which are added to `problems` with their lines."""
     with noted(problems):
-        content = _read(url)
+        content = _read_file(url)
         try:
-            return Resources.model_validate(_parsed(url, content))
+            return Resources.model_validate(_parse_toml(url, content))
         except ValidationError as error:
             lines = _lines(content.decode())
             faults = [_fault(url, fault, lines) for fault in error.errors()]
@@ -47,7 +47,7 @@ def read_resources(url: str, problems: Problems) -> Resources | None:
     return None
 
 
-def _read(url: str) -> bytes:
+def _read_file(url: str) -> bytes:
     content = b""
     for lines in read_lines(url):
         content += lines.data
@@ -59,7 +59,7 @@ def _read(url: str) -> bytes:
     return content
 
 
-def _parsed(url: str, content: bytes) -> dict[str, object]:
+def _parse_toml(url: str, content: bytes) -> dict[str, object]:
     try:
         return read_toml(content)
     except ValueError as error:

@@ -88,7 +88,7 @@ def _text_batches(
         for block in blocks:
             rows = None if ordinary is None else ordinary.read(block)
             if rows is None:
-                yield from (encoding.decoded(with_times(each)) for each in lines.batches(iter([block])))
+                yield from (encoding.decode(with_times(each)) for each in lines.batches(iter([block])))
             else:
                 yield Batch({}, np.arange(len(rows.score)) + block.first, rows=rows)
 
@@ -110,7 +110,7 @@ def read_json_lines(
         gathering = Gathering(header, system is not None, file, problems, rows_per_piece, judged=are_judged(names))
         keys = {name: names[place] for name, place in columns.items()}
         batches = json_batches(chain((head,), blocks), frozenset(names), keys, problems)
-        yield from gathering.pieces(encoding.decoded(with_times(each)) for each in batches)
+        yield from gathering.pieces(encoding.decode(with_times(each)) for each in batches)
 
 
 def json_names(head: Lines, file: str) -> list[str]:

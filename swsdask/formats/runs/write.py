@@ -35,7 +35,7 @@ from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.text import read_lines
 from swsdask.formats.values import FormatError, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, SettingsError, counted, without_formula
-from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunHeader, RunPiece
+from swsdask.model.schemas import JOINED, WITHOUT_CHANNELS, WITHOUT_TIMES, RunHeader, RunPiece
 from swsdask.model.trials import F64
 from swsdask.model.units import AUDIO_EXTENSIONS, TICKS_PER_SECOND, document_id
 from swsdask.places.reading import is_folder, is_local, parted
@@ -529,7 +529,7 @@ def file_name(document: str) -> str:
 
 def header_attributes(header: RunHeader) -> dict[str, str]:
     """All attributes of a header except those that say how its table was read: they do not apply to the new file."""
-    of_table = ("ignored_columns", WITHOUT_CHANNELS, *ENCODING_ATTRIBUTES)
+    of_table = ("ignored_columns", WITHOUT_CHANNELS, JOINED, *ENCODING_ATTRIBUTES)
     said = {name: value for name, value in header.attributes.items() if name not in of_table}
     said["system_id"] = header.system
     if header.declared_scores:

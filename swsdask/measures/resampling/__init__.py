@@ -59,7 +59,7 @@ class OfCondition(NamedTuple):
     documents: int = 0
 
 
-class Samples:
+class SampleObserver:
     """Takes the samples of some measures of every system, by condition (a `scoring.result_tables.Observer`).
 
     With `trials`, the samples are of all measures, including averages, and have weights of documents as well.

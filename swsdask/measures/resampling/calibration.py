@@ -64,7 +64,7 @@ class CrossEntropies:
         return unweighted(self, len(self.target))
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate; NaN without trials of a class."""
+        """Return the measure with the weights of each replicate; NaN without trials of a class."""
         values = np.full(weights.shape[1], np.nan)
         for chosen, trials in self.pool.replicates(weights):
             own = weights[:, chosen]
@@ -75,7 +75,7 @@ class CrossEntropies:
 
 
 def _weighed(weights: I32, costs: F64) -> F64:
-    """Sums over queries, in their order; infinite costs of queries that were not drawn do not count."""
+    """Return sums over queries, in their order; infinite costs of queries that were not drawn do not count."""
     sums = np.zeros(weights.shape[1])
     for weight, cost in zip(weights, costs.tolist(), strict=True):
         sums += weight * cost if math.isfinite(cost) else np.where(weight > 0, cost, 0.0)
@@ -124,7 +124,7 @@ class AffineFits:
         return unweighted(self, len(self.pool.lowest))
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate; NaN without trials of a class."""
+        """Return the measure with the weights of each replicate; NaN without trials of a class."""
         values = np.full(weights.shape[1], np.nan)
         unit = prior_entropy(self.prior_log_odds)
         for chosen, trials in self.pool.replicates(weights):
@@ -145,7 +145,7 @@ class AffineFits:
 
     @np.errstate(divide="ignore", over="ignore", invalid="ignore")
     def _near(self, trials: Censored, weights: I32) -> tuple[F64, Bool]:
-        """The least cost of replicates whose imputed trials have one score, and whether it is known for each.
+        """Return the least cost of replicates whose imputed trials have one score, and whether it is known for each.
 
         It is not known if something overflows.
         """
@@ -185,7 +185,7 @@ class AffineFits:
         )
 
     def _x(self, z: F64) -> F64:
-        """The posterior log-odds of standardised scores by the best map of the evaluation."""
+        """Return the posterior log-odds of standardised scores by the best map of the evaluation."""
         return self._whole.gamma * z + (self._whole.delta + self.prior_log_odds)
 
     def _fit(self, trials: Censored, weights: I32, start: Fit) -> Fit:
@@ -206,7 +206,7 @@ class AffineFits:
         return found.best_of_standard
 
     def _infinite(self, hit: Shares, trials: Censored, times: I64) -> bool:
-        """Whether a target has the score -inf, or a non-target inf."""
+        """Return whether a target has the score -inf, or a non-target inf."""
         target, nontarget = trials.imputed_target.sum() > 0, trials.imputed_nontarget.sum() > 0
         imputed = (target and trials.score == -INFINITE) or (nontarget and trials.score == INFINITE)
         given = (hit.score == -INFINITE).any() or (times[self.query_of_end][self.end == INFINITE] > 0).any()
@@ -226,7 +226,7 @@ class ResampledAffine:
     needs: ClassVar[tuple[type[Statistic], ...]] = (Counts, Hits, NontargetEnds, StratumMoments)
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
-        """The measure of one condition."""
+        """Return the measure of one condition."""
         reference, hits, moments = scored.reference, scored[Hits], scored[StratumMoments]
         queries = drawn_queries(scored, population)
         place, strata = places(queries, reference.n_queries), strata_of(population.condition)
@@ -319,7 +319,7 @@ class TrialCosts:
 
 
 def _derivatives(x: F64) -> list[F64]:
-    """Softplus and its derivatives, by order, each divided by the factorial of its order.
+    """Return softplus and its derivatives, by order, each divided by the factorial of its order.
 
     The sigmoid s satisfies s' = s - s^2, which gives its series term by term; it is taken at -|x|, where it is small.
     """
@@ -334,7 +334,7 @@ def _derivatives(x: F64) -> list[F64]:
 
 
 def least_costs(coefficients: F64, bound: F64) -> tuple[F64, Bool]:
-    """The least value of each polynomial near (0, 0), and whether it is accurate enough.
+    """Return the least value of each polynomial near (0, 0), and whether it is accurate enough.
 
     `coefficients` float64 [n_pairs, n] are divided by the numbers of trials, like the cost, and so is `bound` [n].
     """
@@ -365,7 +365,7 @@ def _powers(x: F64) -> F64:
 
 
 def _derived(coefficients: F64, powers_a: F64, powers_b: F64, by_a: int, by_b: int) -> F64:
-    """The derivative of the polynomials, `by_a` times by a and `by_b` times by b."""
+    """Return the derivative of the polynomials, `by_a` times by a and `by_b` times by b."""
     factor = np.ones_like(_A, np.float64)
     for exponent, times in ((_A, by_a), (_B, by_b)):
         for k in range(times):

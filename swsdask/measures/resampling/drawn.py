@@ -43,13 +43,13 @@ SIDE_BY_SIDE = 64
 
 
 def drawn_queries(scored: Scored, population: Population) -> I64:
-    """The numbers of the queries that averages of a condition count, in the order of their ids."""
+    """Return the numbers of the queries that averages of a condition count, in the order of their ids."""
     ids = scored.reference.query_ids
     return np.array(sorted(np.flatnonzero(population.queries).tolist(), key=lambda query: ids[query]), np.int64)
 
 
 def places(queries: I64, n_queries: int) -> I64:
-    """The index of each query of the list among those that are drawn, -1 for others."""
+    """Return the index of each query of the list among those that are drawn, -1 for others."""
     place = np.full(n_queries, -1, np.int64)
     place[queries] = np.arange(len(queries))
     return place
@@ -70,7 +70,7 @@ class TrialPool:
 
     @classmethod
     def of(cls, scored: Scored, population: Population, queries: I64) -> TrialPool:
-        """The trials of some queries of a condition."""
+        """Return the trials of some queries of a condition."""
         lowest = scored[Counts].lowest.min(axis=1, initial=np.inf)
         others = np.ones(len(lowest), np.bool_)
         others[queries] = False
@@ -83,7 +83,7 @@ class TrialPool:
         )
 
     def scores(self, weights: I32) -> F64:
-        """The score of imputed trials in each replicate."""
+        """Return the score of imputed trials in each replicate."""
         if not math.isnan(self.impute):
             return np.full(weights.shape[1], self.impute)
         order = np.argsort(self.lowest, kind="stable")
@@ -123,7 +123,7 @@ class DrawnSystem:
     _last: tuple[I32, dict[str, F64]] | None = field(default=None, init=False)
 
     def replicates(self, weights: I32) -> dict[str, F64]:
-        """The measures with the weights of each replicate, int32 [n_queries + n_documents, n_replicates]."""
+        """Return the measures with the weights of each replicate, int32 [n_queries + n_documents, n_replicates]."""
         if self._last is None or not np.array_equal(self._last[0], weights):
             self._last = weights, self._replicates(weights)
         return self._last[1]
@@ -146,7 +146,7 @@ class DrawnSystem:
         return found
 
     def _drawn(self, weights: I32, absent: I64) -> Scored:
-        """The evaluation of some documents, all in one group, and of this condition only.
+        """Return the evaluation of some documents, all in one group, and of this condition only.
 
         The score of imputed trials is never that of an `absent` query, which was not drawn; it may be that of any other
         query in any document of the run.
@@ -222,7 +222,7 @@ class DocumentSample:
         return float(self.system.values[self.measure][0])
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate."""
+        """Return the measure with the weights of each replicate."""
         return self.system.replicates(weights)[self.measure]
 
 
@@ -243,7 +243,7 @@ def drawn_system(
 
 
 def _columns(scored: Scored, population: Population, names: set[str]) -> dict[str, F64]:
-    """The numbers by query of some measures, in the order of query ids, NaN if a query has none."""
+    """Return the numbers by query of some measures, in the order of query ids, NaN if a query has none."""
     queries = drawn_queries(scored, population)
     numbers = [values for family in select(sorted(names - {"ap"})) for values in family.values(scored)]
     if "ap" in names:  # not from its family, which also ranks all trials

@@ -22,11 +22,13 @@ import numpy as np
 
 from swsdask.kernels.resampling import best_twv, precision_areas
 from swsdask.measures.average_precision import expected_area
-from swsdask.measures.measure import Population, Scored, ratio
+from swsdask.measures.measure import Population, Scored
 from swsdask.measures.rankings import Rankings, ranked_hits, rankings_of
+from swsdask.measures.rates import BAYES_NEEDS, errors_at_bayes
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
-from swsdask.measures.sweep import BAYES_NEEDS, QUERY_NEEDS, errors_at_bayes, query_sweep
+from swsdask.measures.sweep import QUERY_NEEDS, query_sweep
 from swsdask.measures.twv import Accepting, best_rows, highest_scores
+from swsdask.model.columns import ratio
 from swsdask.model.ranked_measures import AveragePrecisionSettings
 from swsdask.model.samples import Averages, AveragesByHighest, Sample, drawn_of, unweighted
 from swsdask.model.trials import F64, I32, I64
@@ -65,7 +67,7 @@ class BestThreshold:
         return unweighted(self, len(self.targets))
 
     def replicates(self, weights: I32) -> F64:
-        """MTWV with the weights of each replicate, int32 [n_queries, n_replicates].
+        """Return MTWV with the weights of each replicate, int32 [n_queries, n_replicates].
 
         NaN if no query with targets, or no query with non-targets, was drawn.
         """
@@ -133,12 +135,15 @@ class BestThreshold:
         return self._cells(self.false_alarms)
 
     def _cells(self, counts: I32) -> tuple[I64, I32, F64]:
-        """The cells with a count: where those of each level begin, their queries, and the counts."""
+        """Return the cells with a count: where those of each level begin, their queries, and the counts."""
         there = np.flatnonzero(counts)
         return np.searchsorted(there, self._starts), self.query[there], counts[there].astype(np.float64)
 
     def _first(self, weights: F64) -> I64:
-        """The first level at which a trial of the drawn queries is accepted, by replicate; 0 if all may be rejected."""
+        """Return the first level at which a trial of the drawn queries is accepted, by replicate.
+
+        It is 0 if all may be rejected.
+        """
         if self.reject_all:
             return np.zeros(weights.shape[1], np.int64)
         query, cell = np.unique(self.query, return_index=True)
@@ -150,7 +155,7 @@ class BestThreshold:
 
     @cached_property
     def _bounds(self) -> I64:
-        """Return the bounds of blocks with about equally many hits, by level.
+        """The bounds of blocks with about equally many hits, by level.
 
         A bound costs a sum over queries, a block that is examined a sum over its cells: their numbers are balanced.
         """
@@ -177,7 +182,7 @@ def _inverse(counts: I64) -> F64:
 
 
 def best_threshold_sample(scored: Scored, population: Population) -> BestThreshold:
-    """MTWV of one condition."""
+    """Return MTWV of one condition."""
     reference = scored.reference
     ladder, hits = scored[StratumLadder], scored[Hits]
     chosen = drawn_queries(scored, population)
@@ -185,7 +190,7 @@ def best_threshold_sample(scored: Scored, population: Population) -> BestThresho
     groups, n_rungs = population.condition.groups, len(ladder.rungs)
 
     def keys(query: I64 | I32, group: I64, slot: I64, counts: I64) -> tuple[I64, I64]:
-        """Keys of the condition's cells, which order them by descending score, then query; and their counts."""
+        """Return keys of the condition's cells, which order them by descending score, then query; and their counts."""
         inside = (place[query] >= 0) & groups[group]
         key = (n_rungs - slot[inside]) * len(chosen) + place[query[inside]]
         distinct, number = np.unique(key, return_inverse=True)
@@ -223,7 +228,7 @@ class BestThresholdOfAll:
         return unweighted(self, len(self.pool.lowest))
 
     def replicates(self, weights: I32) -> F64:
-        """MTWV with the weights of each replicate."""
+        """Return MTWV with the weights of each replicate."""
         values = np.empty(weights.shape[1])
         _, imputed_target, _, imputed_nontarget = self.pool.columns
         for chosen, trials in self.pool.replicates(weights):
@@ -239,7 +244,7 @@ class ResampledMaximum:
     needs: ClassVar[tuple[type[Statistic], ...]] = NEEDS
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
-        """The measure of one condition."""
+        """Return the measure of one condition."""
         given = best_threshold_sample(scored, population)
         if scored.settings.compat != "mediaeval":
             return {"mtwv": given}
@@ -253,7 +258,7 @@ class ResampledTwv:
     needs: ClassVar[tuple[type[Statistic], ...]] = tuple(dict.fromkeys((*NEEDS, *BAYES_NEEDS)))
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
-        """The measures of one condition."""
+        """Return the measures of one condition."""
         found: dict[str, Sample] = {"twv_bayes": _averages(scored, population, *errors_at_bayes(scored, population))}
         for theta in scored.settings.thresholds:
             found[f"twv@{theta!r}"] = _at_threshold(scored, population, theta)
@@ -282,7 +287,7 @@ class ResampledOptimum:
     needs: ClassVar[tuple[type[Statistic], ...]] = QUERY_NEEDS
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
-        """The measure of one condition."""
+        """Return the measure of one condition."""
         if scored.settings.compat != "kwseval":
             return {"otwv": _at_optima(scored, population, "none")}
         others, highest = (_at_optima(scored, population, accepting) for accepting in ("none", "every"))
@@ -296,13 +301,13 @@ def _at_optima(scored: Scored, population: Population, accepting: Accepting) -> 
 
 
 def _averages(scored: Scored, population: Population, misses: I64, false_alarms: I64) -> Averages:
-    """TWV as averages over queries, from errors by query."""
+    """Return TWV as averages over queries, from errors by query."""
     rates = ratio(misses, population.targets), ratio(false_alarms, population.nontargets)
     chosen = drawn_queries(scored, population)
     return Averages(1.0, (-1.0, -scored.weights.beta), np.array([column[chosen] for column in rates]))
 
 
-Cells = tuple[I64, I32, F64]
+LadderCells = tuple[I64, I32, F64]
 """The first cell of each rung, then the queries and the counts of cells."""
 
 
@@ -317,9 +322,9 @@ class PooledPrecision:
 
     options: AveragePrecisionSettings
     targets: I64
-    hits: Cells
-    tied: Cells
-    between: Cells
+    hits: LadderCells
+    tied: LadderCells
+    between: LadderCells
 
     @property
     def value(self) -> float:
@@ -327,7 +332,7 @@ class PooledPrecision:
         return unweighted(self, len(self.targets))
 
     def replicates(self, weights: I32) -> F64:
-        """The measure with the weights of each replicate; NaN without targets."""
+        """Return the measure with the weights of each replicate; NaN without targets."""
         areas = np.empty(weights.shape[1])
         for begin in range(0, len(areas), SIDE_BY_SIDE):
             own = np.ascontiguousarray(weights[:, begin : begin + SIDE_BY_SIDE], np.float64)
@@ -365,7 +370,7 @@ class PooledPrecision:
         return np.array([parts[0], parts[1] + parts[2]])
 
     def _ranking(self, weights: F64) -> Rankings:
-        """The ranking of one replicate."""
+        """Return the ranking of one replicate."""
         new, tied, between = (
             np.diff(np.append(0, np.cumsum((count * weights[query]).astype(np.int64)))[offsets])
             for offsets, query, count in (self.hits, self.tied, self.between)
@@ -395,7 +400,7 @@ class ResampledPooledPrecision:
     )
 
     def samples(self, scored: Scored, population: Population) -> dict[str, Sample]:
-        """The measure of one condition."""
+        """Return the measure of one condition."""
         reference, ties = scored.reference, scored.get(StratumTies)
         ranks: StratumRanks = scored[EventStratumRanks] if EventHits in scored else scored[StratumRanks]
         hits: Hits | HitPlaces = ranked_hits(scored) if ties is None else scored[HitPlaces]
@@ -408,7 +413,7 @@ class ResampledPooledPrecision:
         scores, tie_of_hit = np.unique(score, return_inverse=True)
 
         def by_query(cells: I64, counts: I64, n_slots: int) -> tuple[I64, I64, I64]:
-            """Slots, queries and counts of the cells of the condition."""
+            """Return slots, queries and counts of the cells of the condition."""
             stratum, slot = np.divmod(cells, n_slots)
             query, group = np.divmod(stratum, reference.n_groups)
             there = (place[query] >= 0) & groups[group]
@@ -467,8 +472,8 @@ def _rungs(keys: TieKeys, scores: F64) -> tuple[I64, I64]:
     return bounds, rung
 
 
-def _cells(rung: I64, query: I64, count: I64, n_rungs: int, n_queries: int) -> Cells:
-    """The cells with a count: rows of columns with equal rung and query are added."""
+def _cells(rung: I64, query: I64, count: I64, n_rungs: int, n_queries: int) -> LadderCells:
+    """Return the cells with a count: rows of columns with equal rung and query are added."""
     key, number = np.unique(rung * n_queries + query, return_inverse=True)
     sums = np.bincount(number, count, len(key))
     there = sums > 0

@@ -4,33 +4,36 @@
 
 A night is committed when its file is created, which happens only if the name is free; the file is never changed. It
 has the numbers of the systems that the night scored; all others are unchanged. The other results of a night (files,
-refused runs, moves, failed gates) are in the metadata of the file, as JSON, and so is the hash of both.
+refused runs, moves, failed gates) are in the metadata of the file, as JSON, and so is the hash of both. No version of
+the archive names these files.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import is_archive
-from swsdask.archive.stored_tables import NIGHTS, night_content, night_file, night_files, night_hash, read_night
 from swsdask.model.errors import ArchiveError, StoreError
+from swsdask.model.hashes import hash_bytes
 from swsdask.model.leaderboard import Board, Record, Refused, board
 from swsdask.model.limits import shortage
-from swsdask.model.tables import LateImport, Row
-from swsdask.places.reading import Location, as_path
+from swsdask.model.tables import Row, read_parquet
 
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = LateImport("pandas")
+NIGHTS = "history"
+"""The folder with the files of nights."""
+
+_NIGHT = re.compile(rf"{NIGHTS}/\d{{8}}\.parquet")
+_RECORD, _HASH = b"night", b"hash"
 
 HISTORY = pa.schema(
     [
@@ -48,9 +51,62 @@ HISTORY = pa.schema(
 """One row per number over all queries of a system that was scored in a night. `version` is that of the archive."""
 
 
+def night_file(number: int) -> str:
+    """The name of the file of a night."""
+    return f"{NIGHTS}/{number:08d}.parquet"
+
+
+def night_files(storage: Storage) -> list[str]:
+    """The names of the nights that must exist: from the first on, as many as there are files."""
+    found = sum(_NIGHT.fullmatch(name) is not None for name in storage.modified(NIGHTS))
+    return [night_file(number) for number in range(1, found + 1)]
+
+
+def night_content(table: pa.Table, record: bytes) -> bytes:
+    """A night as a Parquet file: its numbers, and in the metadata its record and the hash of both."""
+    sink = pa.BufferOutputStream()
+    metadata = {_RECORD: record, _HASH: night_hash(table, record)}
+    pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> tuple[pa.Table, bytes]:
+    """The numbers and the record of a night. Damaged bytes can raise any exception."""
+    table = read_parquet(content)
+    bare, record = table.replace_schema_metadata(None), table.schema.metadata[_RECORD]
+    expected = schema is None or bare.schema.equals(schema)
+    if not expected or table.schema.metadata[_HASH] != night_hash(bare, record):
+        raise ValueError("its hash differs")
+    return bare, record
+
+
+def version_of_last_night(storage: Storage) -> int:
+    """The version of the archive that the last night was scored from; 0 if there is none, or it is damaged.
+
+    Raises `ArchiveError` if nights cannot be listed, and `StoreError` if a store does not let the last one be read.
+    """
+    names = night_files(storage)
+    if not names:
+        return 0
+    with suppress(OSError):
+        content = storage.read(names[-1])
+        with suppress(Exception):  # damaged bytes can make a reader raise anything
+            return int(json.loads(read_night(content)[1])["version"])
+    return 0
+
+
+def night_hash(table: pa.Table, record: bytes) -> bytes:
+    """The hash of a night's numbers and record."""
+    schema = pa.schema([field.remove_metadata() for field in table.schema])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as stream:
+        stream.write_table(table.combine_chunks().cast(schema))
+    return hash_bytes(sink.getvalue().to_pybytes() + record).hex().encode()
+
+
 @dataclass(frozen=True, eq=False)
-class Night:
-    """A committed night: its record and its rows of `HISTORY`."""
+class CommittedNight:
+    """A night: its record and its rows of `HISTORY`."""
 
     record: Record
     table: pa.Table
@@ -75,7 +131,7 @@ class Standing:
 class History:
     """All nights, in order."""
 
-    nights: Sequence[Night]
+    nights: Sequence[CommittedNight]
 
     def until(self, version: int) -> History:
         """The nights that were scored from a version of the archive or from earlier ones."""
@@ -134,40 +190,6 @@ class History:
         return rows
 
 
-def history(archive: Location) -> pd.DataFrame:
-    """Return the history that `swsdask nightly` keeps in an archive.
-
-    Parameters
-    ----------
-    archive : path or URL
-        The archive.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per number over all queries of a system that a night scored: night, date, version (of the archive),
-        system, content, signature, condition, measure, value. Without nights it has no rows.
-
-    Raises
-    ------
-    ArchiveError
-        There is no archive, or a night is missing or damaged.
-
-    Examples
-    --------
-    With the files of ``swsdask demo --hours 1 --queries 20``:
-
-    >>> import swsdask as sws
-    >>> len(sws.history("demo/archive"))
-    0
-    """
-    past = read_history(Storage(as_path(archive)))
-    if not past.nights and not is_archive(as_path(archive)):
-        raise ArchiveError(f"{as_path(archive)}: expected an archive; found none.")
-    frame: pd.DataFrame = past.table.to_pandas()
-    return frame
-
-
 def read_history(storage: Storage) -> History:
     """The history of an archive; without nights if there is none.
 
@@ -196,11 +218,11 @@ def remove_unfinished(storage: Storage) -> None:
             storage.remove(name)
 
 
-def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
+def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> CommittedNight:
     where = f"{storage.url}/{name}"
     try:
         table, record = read_night(contents.get(name) or storage.read(name), HISTORY)
-        return Night(Record.from_json(record.decode()), table)
+        return CommittedNight(Record.from_json(record.decode()), table)
     except StoreError:
         raise
     except Exception as error:  # Damaged data may raise any error.
@@ -214,7 +236,7 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Night:
         ) from None
 
 
-def values_of(table: pa.Table) -> dict[tuple[str, str], float]:
+def overall_numbers(table: pa.Table) -> dict[tuple[str, str], float]:
     """The numbers over all queries and documents by system and measure."""
     own = table.filter(pc.equal(table["condition"], "all"))
     names = zip(own["system"].to_pylist(), own["measure"].to_pylist(), strict=True)

@@ -1,4 +1,4 @@
-"""What an archive keeps gives the same bits as computing again: every measure of every case, statistics and results."""
+"""A cache gives the same bits as computing again: every measure of every case, statistics and results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import swsdask as sws
 from tests.conformance.conftest import CASES, OWN_CASES
 from tests.conformance.test_kwseval_cases import CASES as OF_KWSEVAL
 from tests.conformance.test_mediaeval import IMPUTE
-from tests.unit.test_kept_statistics import forget_results, results
+from tests.unit.test_cached_statistics import forget_results, results
 
 STDEVAL = {"compat": "stdeval"}
 

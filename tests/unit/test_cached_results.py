@@ -1,4 +1,4 @@
-"""Results kept in an archive: nothing is computed twice, and none is used for anything but what it was computed for."""
+"""Cached results: nothing is computed twice, and none is used for anything but what it was computed for."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import digest
-from swsdask.archive.versions import KEPT
+from swsdask.archive.versions import CACHE
 from swsdask.model.errors import ArchiveError
+from swsdask.model.hashes import hash_bytes
 from swsdask.scoring import result_tables, score
 from swsdask.scoring.result_tables import MOST
 from swsdask.statistics.counts import Counts
 from tests.engines import Apart
-from tests.unit.test_kept_statistics import DAMAGES, damage_all, forget_results, results, sample
+from tests.unit.test_cached_statistics import DAMAGES, damage_all, forget_results, results, sample
 
 RESOURCES = "query_seconds = {}\n[indexing]\ncpu_hours = 2\npeak_memory_gb = 3\n"
 
 
 def taken(found: sws.Result) -> tuple[int, int]:
-    """How many results were kept, and how many computed."""
+    """How many results were cached, and how many computed."""
     said = found.manifest["run"]["results"]
     return said["kept"], said["computed"]
 
 
-def files_kept(archive: Path) -> list[Path]:
-    return sorted((archive / KEPT).rglob("results-*"))
+def cached_files(archive: Path) -> list[Path]:
+    return sorted((archive / CACHE).rglob("results-*"))
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """An archive with results of two systems, all measures, and no kept statistics."""
+    """An archive with results of two systems, all measures, and no cached statistics."""
     made = sample(tmp_path / "archive", ("a", 1), ("b", 2))
     sws.score(made)
-    for file in set((made / KEPT).rglob("*.arrow")) - set(files_kept(made)):
+    for file in set((made / CACHE).rglob("*.arrow")) - set(cached_files(made)):
         file.unlink()
     return made
 
@@ -127,10 +127,10 @@ def test_workers_score_small_systems_from_first_to_last_and_keep_what_they_found
     archive = sample(tmp_path / "archive", ("a", 1), ("b", 2), ("c", 3))
     monkeypatch.setattr(score, "is_small", lambda run: run.system not in cut)
     right = sws.score(archive, cache=False)
-    for kept, computed in ((0, 3), (3, 0)):
+    for cached, computed in ((0, 3), (3, 0)):
         found = sws.score(archive, executor=Apart())
         assert results(found) == results(right)
-        assert taken(found) == (kept, computed)
+        assert taken(found) == (cached, computed)
         assert (found.manifest["run"]["statistics"]["counted"] > 0) == (computed > 0)
     forget_results(archive)
     again = sws.score(archive, executor=Apart())
@@ -150,13 +150,13 @@ def test_why_workers_can_keep_nothing_is_told(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_results_are_computed_and_written_again(archive: Path, damage: str) -> None:
     right = results(sws.score(archive, cache=False))
-    contents = {file: file.read_bytes() for file in files_kept(archive)}
+    contents = {file: file.read_bytes() for file in cached_files(archive)}
     n_damaged = damage_all(archive, damage)
     found = sws.score(archive)
     assert results(found)[:2] == right[:2]
     assert taken(found) == (2 - n_damaged, n_damaged)
     if damage != "folder":
-        assert {file: file.read_bytes() for file in files_kept(archive)} == contents
+        assert {file: file.read_bytes() for file in cached_files(archive)} == contents
 
 
 @pytest.mark.parametrize("row", [{"nothing": [1]}, {"scores": [[1]], "curves": [[1]], "notes": [["x"]]}])
@@ -167,8 +167,8 @@ def test_a_row_that_is_no_result_is_computed_again(archive: Path, row: dict[str,
     with pa.ipc.new_file(sink := pa.BufferOutputStream(), batch.schema) as stream:
         stream.write_batch(batch)
     content = sink.getvalue()
-    for file in files_kept(archive):
-        file.with_name(f"{file.name.rpartition('-')[0]}-{digest(content).hex()}.arrow").write_bytes(content)
+    for file in cached_files(archive):
+        file.with_name(f"{file.name.rpartition('-')[0]}-{hash_bytes(content).hex()}.arrow").write_bytes(content)
         file.unlink()
     found = sws.score(archive)
     assert results(found) == right
@@ -197,12 +197,12 @@ def test_resources_are_part_of_a_run(tmp_path: Path) -> None:
         reference = {}
 
 
-def test_observers_see_systems_whose_results_are_kept(archive: Path) -> None:
+def test_observers_see_systems_whose_results_are_cached(archive: Path) -> None:
     found = sws.compare(archive, ["mtwv"], replicates=10)
     assert len(found.intervals) == 2
 
 
-def test_measures_of_others_are_not_kept(archive: Path) -> None:
+def test_measures_of_others_are_not_cached(archive: Path) -> None:
     class Own:
         names = ("own",)
         needs = (Counts,)
@@ -211,26 +211,26 @@ def test_measures_of_others_are_not_kept(archive: Path) -> None:
             for population in scored.populations:
                 yield population.overall({"own": float(scored[Counts].mapped.sum())})
 
-    before = files_kept(archive)
+    before = cached_files(archive)
     for _ in range(2):
         assert sws.score(archive, ["atwv", Own()]).manifest["run"]["results"] is None
-    assert files_kept(archive) == before
+    assert cached_files(archive) == before
 
 
 def test_the_oldest_of_many_choices_goes(archive: Path) -> None:
-    first = files_kept(archive)
+    first = cached_files(archive)
     for file in first:
         os.utime(file, (1, 1))
     for number in range(MOST + 1):
-        assert len(files_kept(archive)) == 2 * min(number + 1, MOST)
-        assert set(first) <= set(files_kept(archive)) or number == MOST
+        assert len(cached_files(archive)) == 2 * min(number + 1, MOST)
+        assert set(first) <= set(cached_files(archive)) or number == MOST
         sws.score(archive, [f"twv@{number}"])
-    assert not set(first) & set(files_kept(archive))
+    assert not set(first) & set(cached_files(archive))
 
 
 def test_vacuum_keeps_what_is_needed(archive: Path) -> None:
-    needed = files_kept(archive)
+    needed = cached_files(archive)
     assert sws.vacuum(archive, older_than_s=0) == []
-    assert files_kept(archive) == needed
+    assert cached_files(archive) == needed
     forget_results(archive)
     assert taken(sws.score(archive)) == (0, 2)

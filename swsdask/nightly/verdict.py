@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -19,27 +19,25 @@ from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
 from swsdask.api.opening import Evaluation
 from swsdask.api.runs import given_runs
 from swsdask.api.scoring import score
+from swsdask.archive.nights import History, overall_numbers
 from swsdask.archive.reference import build_references
-from swsdask.archive.storage import Storage
-from swsdask.archive.store import StoredArchive, open_archive
+from swsdask.archive.store import open_archive
 from swsdask.archive.stored_tables import StoredRun
 from swsdask.archive.versions import versions
-from swsdask.comparison.compare import NAMED, Gate, Least, Values, compare, failures
-from swsdask.execution.executor import Executor, Progress
+from swsdask.comparison.compare import compare
+from swsdask.comparison.gates import Gate, NumbersBySystem, failures
+from swsdask.comparison.notes import NAMED, Least
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
-from swsdask.model.errors import SettingsError, listed
+from swsdask.model.errors import listed
 from swsdask.model.leaderboard import NEW, REPLACED, Move, board
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
-from swsdask.nightly.history import History, values_of
+from swsdask.nightly.night import Night, stored_archive
 from swsdask.nightly.settings import NightlyEvaluation
 
 LOG = logging.getLogger("swsdask.nightly")
-
-Workers = Callable[[], Executor | None]
-"""A function that returns the executor of a night, or None if each step chooses its own."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +49,7 @@ class Verdict:
     notes: tuple[str, ...]
 
 
-def judged(
-    job: NightlyEvaluation,
-    evaluation: Evaluation,
-    past: History,
-    due: Mapping[str, str],
-    progress: Progress,
-    workers: Workers,
-) -> tuple[Verdict, Result]:
+def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, str]) -> tuple[Verdict, Result]:
     """Score the systems in `due`, which has their reasons, and their baselines; compare them.
 
     Raises
@@ -66,9 +57,9 @@ def judged(
     SettingsError
         If a gate needs a test that its measure does not have, or uses a condition that is not scored.
     """
-    wished = {system: _baseline(job, past, system, why) for system, why in due.items()}
-    earlier = tuple(_earlier(job, past, wished.values()))
-    both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
+    job = night.job
+    wished = {system: _baseline(job, night.past, system, why) for system, why in due.items()}
+    both = _with_earlier(night, night.past, evaluation, wished.values())
     baselines = {system: name if name in both.systems else None for system, name in wished.items()}
     notes = [
         f"{name!r} is in no version of the archive: nothing was compared with it."
@@ -76,23 +67,16 @@ def judged(
         if name not in (None, *both.systems)
     ]
     wanted = [*due, *(name for name in baselines.values() if name is not None)]
-    result = score(
-        both,
-        job.scored,
-        runs=list(dict.fromkeys(wanted)),
-        by=job.by,
-        executor=workers(),
-        progress=progress,
-    )
+    result = _score_systems(night, both, list(dict.fromkeys(wanted)))
     leading = next(iter(board(result.overall, job.scored).by), "")
     values = _values(result)
-    before = values_of(past.current())
+    before = overall_numbers(night.past.current())
     pairs = [(system, baseline) for system, baseline in baselines.items() if baseline is not None]
     by_value = [gate for gate in job.parsed_gates if gate.p_below is None]
     failed = failures(by_value, pairs, values, {})
     notes += _not_applied(job, pairs, values)
     p: dict[str, float] = {}
-    found, untested = _tested(job, both, pairs, values, leading, progress, workers)
+    found, untested = _compare_pairs(night, both, pairs, values, leading)
     notes += untested
     if found is not None:
         failed += found.failures
@@ -118,34 +102,28 @@ def judged(
     return Verdict(tuple(moves), tuple(map(str, failed)), (*notes, *result.notes)), result
 
 
-def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: Values) -> Iterator[str]:
+def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: NumbersBySystem) -> Iterator[str]:
     """Note the systems to which a gate does not apply, because their baseline does not have its measure."""
     for gate in job.parsed_gates:
         numbers = values.get((gate.condition, gate.measure), {})
-        there = {system for pair in pairs for system in pair if not math.isnan(numbers.get(system, math.nan))}
-        without = [system for system, baseline in pairs if baseline not in there]
-        if without and (there or gate.p_below is None):  # else `_tested` says so
+        measured = {system for pair in pairs for system in pair if not math.isnan(numbers.get(system, math.nan))}
+        without = [system for system, baseline in pairs if baseline not in measured]
+        if without and (measured or gate.p_below is None):  # else `_compare_pairs` says so
             yield (
                 f"gate {gate.text!r}: not applied to {listed(without, NAMED)}, whose baseline has no {gate.measure} in "
                 f"the condition {gate.condition}."
             )
 
 
-def _tested(
-    job: NightlyEvaluation,
-    both: Evaluation,
-    pairs: Sequence[tuple[str, str]],
-    values: Values,
-    leading: str,
-    progress: Progress,
-    workers: Workers,
+def _compare_pairs(
+    night: Night, both: Evaluation, pairs: Sequence[tuple[str, str]], values: NumbersBySystem, leading: str
 ) -> tuple[Comparison | None, list[str]]:
     """Compare all pairs of the night by the leading measure and those of gates with p; None if no test is needed.
 
     The p values of all pairs are adjusted together: by max-t if Holm's adjustment makes even the smallest possible p
     too large for a gate. A measure that no compared system has is left out, and a note names the gates that use it.
     """
-    gates = [gate for gate in job.parsed_gates if gate.p_below is not None]
+    gates = [gate for gate in night.job.parsed_gates if gate.p_below is not None]
     failures(gates, (), values, {})  # raises for a condition or a measure that is not scored
     if not pairs:
         return None, []
@@ -168,7 +146,9 @@ def _tested(
     if not names:
         return None, notes
     given = given_runs(systems, both.systems)
-    _, samples, n_queries, _ = sample_evaluation(both, names, given, job.by, executor=workers(), progress=progress)
+    _, samples, n_queries, _ = sample_evaluation(
+        both, names, given, night.job.by, executor=night.executor, progress=night.progress
+    )
     how = Resampling()
 
     def least(gate: Gate) -> Least:
@@ -180,26 +160,35 @@ def _tested(
         notes.append(
             "p values are adjusted by max-t: with Holm's adjustment for so many pairs, no gate with p could fail."
         )
-    found = compare(samples, n_queries, systems, how, gates=gates, pairs=pairs, executor=workers(), advise=False)
+    found = compare(samples, n_queries, systems, how, pairs, gates, executor=night.executor, ties=False, advise=False)
     return found, [*notes, *found.notes]
 
 
-def report_of(
-    job: NightlyEvaluation, evaluation: Evaluation, past: History, progress: Progress, workers: Workers
-) -> Result:
-    """The result of the last night's report: the systems that moved, and their baselines.
+def score_report(night: Night, evaluation: Evaluation) -> Result:
+    """Score the systems of the last night's report: those that moved, and their baselines.
 
     `evaluation` is that of the night. The time and place of scoring are left out, so that a night that is published
     again has the same report.
     """
-    moves = past.nights[-1].record.moves
+    *before, last = night.past.nights
+    moves = last.record.moves
     baselines = [move.baseline for move in moves]
-    earlier = tuple(_earlier(job, History(past.nights[:-1]), baselines))
-    both = replace(evaluation, archive=replace(stored(evaluation), beside=earlier))
+    both = _with_earlier(night, History(before), evaluation, baselines)
     names = [*(move.system for move in moves), *filter(None, baselines)]
     held = [name for name in dict.fromkeys(names) if name in both.systems]
-    result = score(both, job.scored, runs=held, by=job.by, executor=workers(), progress=progress)
-    return replace(result, manifest={name: said for name, said in result.manifest.items() if name != "run"})
+    result = _score_systems(night, both, held)
+    return replace(result, manifest={name: value for name, value in result.manifest.items() if name != "run"})
+
+
+def _score_systems(night: Night, evaluation: Evaluation, systems: list[str]) -> Result:
+    return score(
+        evaluation,
+        night.job.scored,
+        runs=systems,
+        by=night.job.by,
+        executor=night.executor,
+        progress=night.progress,
+    )
 
 
 def check_conditions(job: NightlyEvaluation, evaluation: Evaluation) -> None:
@@ -211,28 +200,29 @@ def check_conditions(job: NightlyEvaluation, evaluation: Evaluation) -> None:
         failures(job.parsed_gates, (), {(name, gate.measure): {} for name in names for gate in job.parsed_gates}, {})
 
 
-def stored(evaluation: Evaluation) -> StoredArchive:
-    """The archive of an evaluation on storage."""
-    if not isinstance(evaluation.archive, StoredArchive):
-        raise SettingsError("a night needs an archive.")
-    return evaluation.archive
+def _with_earlier(night: Night, past: History, evaluation: Evaluation, baselines: Iterable[str | None]) -> Evaluation:
+    """Return an evaluation whose archive also has those of the baselines that are runs of earlier nights."""
+    earlier = tuple(_earlier(night, past, baselines))
+    return replace(evaluation, archive=replace(stored_archive(evaluation), beside=earlier))
 
 
-def _earlier(job: NightlyEvaluation, past: History, baselines: Iterable[str | None]) -> Iterator[StoredRun]:
+def _earlier(night: Night, past: History, baselines: Iterable[str | None]) -> Iterator[StoredRun]:
     """The runs of earlier nights among the baselines, under their names there, `SYSTEM (night N)`."""
     named = {*baselines}
     wanted = {system: each for system, each in past.standings.items() if _name_of(system, each.night) in named}
     if not wanted:
         return
-    there = versions(Storage(job.archive))
+    existing = versions(night.storage)
 
     @cache
     def runs_of(version: int) -> dict[tuple[str, str], StoredRun]:
-        return {(each.run.system, each.run.content): each for each in open_archive(job.archive, version).stored_runs}
+        return {
+            (each.run.system, each.run.content): each for each in open_archive(night.job.archive, version).stored_runs
+        }
 
     for system, standing in sorted(wanted.items()):
         # The night's version, or, if it has expired, the latest version with the run.
-        candidates = [standing.version] if standing.version in there else reversed(there)
+        candidates = [standing.version] if standing.version in existing else reversed(existing)
         found = (runs_of(version).get((system, standing.content)) for version in candidates)
         if (held := next(filter(None, found), None)) is not None:
             yield replace(held, run=replace(held.run, system=_name_of(system, standing.night)))

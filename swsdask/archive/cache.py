@@ -5,14 +5,14 @@
 
 VERSION is a digest of the source code that determines what is computed, and of the versions of the software that it
 uses (`source_digest`). CONTENT is the content hash of the run, KEY the hash of everything else that the file depends on
-(`digest_of`), and HASH the hash of its bytes, an Arrow file of one row. So equal content has equal names, writers
+(`hash_values`), and HASH the hash of its bytes, an Arrow file of one row. So equal content has equal names, writers
 cannot conflict, and the name of a damaged or truncated file does not match: it is computed and written again.
 
-Merged statistics and the results of systems (`scoring.result_tables`) are kept.
+Merged statistics and the results of systems (`scoring.result_tables`) are cached.
 
 A statistic depends on the rows of a run, the reference, and what it was prepared with. The rules of a reference
 (`model.trials.RULES`) affect only the statistics that follow them; the rest of a reference affects all. Only
-statistics of this package are kept: the version of others is unknown.
+statistics of this package are cached: the version of others is unknown.
 
 sources.json describes the files that the archive was made from, so that unchanged files are not read again. For each
 ingested file it has the stamps of the file and of the resources beside it (`places.reading`), and the systems in the
@@ -32,7 +32,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -43,17 +43,18 @@ import pyarrow as pa
 import pyarrow.ipc
 import xxhash
 
-from swsdask.archive.encode import counts
+from swsdask.archive.encode import depends_on_file_order
 from swsdask.archive.reference_tables import COLLECTION, JudgedFiles, ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION, StoredArchive
-from swsdask.archive.stored_tables import StoredRun, digest
-from swsdask.archive.versions import KEPT, EvaluationManifest, latest, own_hash
+from swsdask.archive.stored_tables import StoredRun
+from swsdask.archive.versions import CACHE, EvaluationManifest, latest
 from swsdask.formats.find import ReferenceFiles, resource_places
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.parquet import parts_of
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError, InputError, SwsdaskError
+from swsdask.model.hashes import hash_bytes, hash_json, hash_repr, hash_values
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference
@@ -64,7 +65,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 OF_READING = ("archive", "formats", "kernels", "model", "places")
 OF_STATISTICS = ("model", "kernels", "statistics", "archive")
 OF_RESULTS = (*OF_STATISTICS, "measures", "scoring")
-SOURCES = f"{KEPT}/sources.json"
+SOURCES = f"{CACHE}/sources.json"
 """The file of the known sources."""
 
 MOST = 100_000
@@ -80,7 +81,7 @@ _IN_THIS_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
 
 @dataclass
 class CacheCounts:
-    """The numbers of results that were read and that were computed, and the reason if none can be kept."""
+    """The numbers of results that were read and that were computed, and the reason if none can be cached."""
 
     used: int = 0
     made: int = 0
@@ -120,10 +121,10 @@ class _List:
 
 
 @dataclass(eq=False)
-class KeptFiles:
-    """The kept files of one version.
+class CacheFiles:
+    """The cache files of one version.
 
-    At most `most` files of one name are kept for a run (None: any number); the oldest are removed. The folder is listed
+    At most `most` files of one name remain for a run (None: any number); the oldest are removed. The folder is listed
     once for all copies in a process; each task has a copy.
     """
 
@@ -135,7 +136,7 @@ class KeptFiles:
     _row_hashes: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._list = _List(self.storage, f"{KEPT}/{self.version}")
+        self._list = _List(self.storage, f"{CACHE}/{self.version}")
 
     def anew(self) -> Self:
         """Return a copy with counts of its own."""
@@ -147,8 +148,8 @@ class KeptFiles:
         """The name, without the hash, of a file that depends on the rows of a run and on a key."""
         system = run.run.system
         if system not in self._row_hashes:
-            self._row_hashes[system] = digest_of((run.run.scores, tuple(each.file.hash for each in run.fragments)))
-        return f"{KEPT}/{self.version}/{run.run.content}/{name}-{digest_of((self._row_hashes[system], key))}"
+            self._row_hashes[system] = hash_values((run.run.scores, tuple(each.file.hash for each in run.fragments)))
+        return f"{CACHE}/{self.version}/{run.run.content}/{name}-{hash_values((self._row_hashes[system], key))}"
 
     def has(self, place: str) -> bool:
         """Whether there is a file at a place, damaged or not."""
@@ -159,7 +160,7 @@ class KeptFiles:
         wanted = {name: place for place in places if (name := self._list.beside(place).get(place)) is not None}
         found = {}
         for name, content in self.storage.read_all(wanted).items():
-            if name.endswith(_hashed(content)):
+            if name.endswith(_suffix_of(content)):
                 with suppress(pa.ArrowException, ValueError):  # no file of ours, though its hash is right
                     found[wanted[name]] = pa.ipc.open_file(content, options=_IN_THIS_THREAD).get_batch(0)
         return found
@@ -167,40 +168,40 @@ class KeptFiles:
     def write(self, rows: Mapping[str, pa.RecordBatch]) -> None:
         """Write rows to their places. An archive that cannot be written stays unchanged: see `CacheCounts.fault`."""
         contents = {place: _file(row) for place, row in rows.items()}
-        names = {place: f"{place}{_hashed(content)}" for place, content in contents.items()}
+        names = {place: f"{place}{_suffix_of(content)}" for place, content in contents.items()}
         if self.tally.fault is None:
             try:
                 self.storage.write_all({names[place]: content for place, content in contents.items()})
                 for place, name in names.items():
-                    there = self._list.beside(place)
-                    there[place] = name
-                    for other in [] if self.most is None else self._too_many(place, dict(there), self.most):
-                        self.storage.remove(there.pop(other, other))
+                    beside = self._list.beside(place)
+                    beside[place] = name
+                    for other in [] if self.most is None else self._too_many(place, dict(beside), self.most):
+                        self.storage.remove(beside.pop(other, other))
             except ArchiveError as error:
                 self.tally.fault = str(error)
 
-    def _too_many(self, place: str, there: Mapping[str, str], most: int) -> list[str]:
+    def _too_many(self, place: str, beside: Mapping[str, str], most: int) -> list[str]:
         """The places of the oldest files with the same name, as many as exceed `most`, without `place` itself."""
         series = f"{place.rpartition('-')[0]}-"
-        others = [other for other in there if other != place and other.startswith(series)]
+        others = [other for other in beside if other != place and other.startswith(series)]
         surplus = max(len(others) + 1 - most, 0)
-        return sorted(others, key=lambda other: (self._list.times.get(there[other], 0.0), there[other]))[:surplus]
+        return sorted(others, key=lambda other: (self._list.times.get(beside[other], 0.0), beside[other]))[:surplus]
 
 
-def _hashed(content: bytes | pa.Buffer) -> str:
-    """Return the suffix of the name of a kept file with this content."""
-    return f"-{digest(content).hex()}{_ENDING}"
+def _suffix_of(content: bytes | pa.Buffer) -> str:
+    """Return the suffix of the name of a cache file with this content."""
+    return f"-{hash_bytes(content).hex()}{_ENDING}"
 
 
-def kept_files(storage: Storage) -> list[str]:
-    """The names of all finished files that an archive keeps, including those of other releases."""
-    return [name for name in storage.modified(KEPT) if name == SOURCES or name.endswith(_ENDING)]
+def cache_files(storage: Storage) -> list[str]:
+    """The names of all finished cache files of an archive, including those of other releases."""
+    return [name for name in storage.modified(CACHE) if name == SOURCES or name.endswith(_ENDING)]
 
 
-def kept_fault(name: str, content: bytes | pa.Buffer) -> str | None:
-    """Return the fault of a kept file whose content is not what was written; None if there is none."""
+def cache_fault(name: str, content: bytes | pa.Buffer) -> str | None:
+    """Return the fault of a cache file whose content is not what was written; None if there is none."""
     try:
-        if (_records(bytes(content)) is not None) if name == SOURCES else name.endswith(_hashed(content)):
+        if (_records(bytes(content)) is not None) if name == SOURCES else name.endswith(_suffix_of(content)):
             return None
     except _UNREADABLE:
         pass
@@ -211,15 +212,15 @@ def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
 
-def can_keep(archive: object) -> bool:
-    """Whether an archive can keep results. It cannot in memory, nor if read unverified, as damage would be kept."""
+def can_cache(archive: object) -> bool:
+    """Whether an archive can cache results. It cannot in memory, nor if read unverified, as damage would be cached."""
     return isinstance(archive, StoredArchive) and archive.verification == "on"
 
 
-def kept_for(contents: Iterable[str]) -> Callable[[str], bool]:
-    """Return whether a file is kept by this release, for a run with one of these content hashes or for all runs."""
+def cached_for(contents: Iterable[str]) -> Callable[[str], bool]:
+    """Return a test whether this release uses a cache file, for a run with one of these content hashes or for all."""
     runs = list(contents)
-    folders = {f"{KEPT}/{source_digest(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
+    folders = {f"{CACHE}/{source_digest(of)}/{content}" for of in (OF_STATISTICS, OF_RESULTS) for content in runs}
     return lambda name: name == SOURCES or (name.endswith(_ENDING) and _folder(name) in folders)
 
 
@@ -236,30 +237,6 @@ def source_digest(packages: tuple[str, ...]) -> str:
     return state.hexdigest()
 
 
-def digest_of(value: object) -> str:
-    """The hash of arrays, texts, numbers and collections of them: equal for equal values and types."""
-    state = xxhash.xxh3_128()
-    _update(state, value)
-    return state.hexdigest()
-
-
-def _update(state: xxhash.xxh3_128, value: object) -> None:
-    if isinstance(value, np.ndarray):
-        state.update(f"{value.dtype.str}{value.shape};".encode() + np.ascontiguousarray(value).tobytes())
-    elif is_dataclass(value):
-        _update(state, {each.name: getattr(value, each.name) for each in fields(value)})
-    elif isinstance(value, Mapping):
-        _update(state, tuple(value.items()))
-    elif isinstance(value, list | tuple):
-        state.update(f"{len(value)}(".encode())
-        for each in value:
-            _update(state, each)
-    elif value is None or isinstance(value, str | int | float | np.generic):
-        state.update(f"{type(value).__name__} {value!r};".encode())
-    else:
-        raise TypeError(f"no hash of a {type(value).__name__}")
-
-
 def _file(row: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, row.schema, options=_COMPRESSED) as file:
@@ -273,24 +250,24 @@ ByStatistic = Mapping[type[Statistic], Any]
 _OURS = f"{PACKAGE.name}.statistics."
 
 
-class KeptStatistics:
-    """The statistics that an archive keeps for one reference."""
+class CachedStatistics:
+    """The statistics in the cache of an archive for one reference."""
 
     def __init__(self, archive: StoredArchive, reference: Reference) -> None:
-        self.files = KeptFiles(archive.storage, source_digest(OF_STATISTICS))
+        self.files = CacheFiles(archive.storage, source_digest(OF_STATISTICS))
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
         values = {each.name: getattr(reference, each.name) for each in fields(reference)}
-        self._rules = {name: digest_of(values.pop(name)) for name in RULES}
-        self._shape = digest_of(values)
+        self._rules = {name: hash_values(values.pop(name)) for name in RULES}
+        self._shape = hash_values(values)
 
     def anew(self) -> Self:
         """Return a copy with counts of its own."""
-        kept = copy(self)
-        kept.files = self.files.anew()
-        return kept
+        statistics = copy(self)
+        statistics.files = self.files.anew()
+        return statistics
 
     def read(self, prepared: Mapping[str, ByStatistic]) -> dict[str, dict[type[Statistic], object]]:
-        """The kept ones among the statistics that are prepared for some systems."""
+        """The cached ones among the statistics that are prepared for some systems."""
         wanted = {place: (system, kind) for system, kind, place in self._places(prepared)}
         found: dict[str, dict[type[Statistic], object]] = {system: {} for system in prepared}
         for place, row in self.files.read(wanted).items():
@@ -302,12 +279,12 @@ class KeptStatistics:
         return found
 
     def write(self, prepared: Mapping[str, ByStatistic], found: Mapping[str, ByStatistic]) -> None:
-        """Keep the statistics `found`, which were prepared as `prepared`."""
+        """Cache the statistics `found`, which were prepared as `prepared`."""
         places = ((system, kind, place) for system, kind, place in self._places(prepared) if kind in found[system])
         self.files.write({place: to_arrow(found[system][kind]) for system, kind, place in places})
 
     def _places(self, prepared: Mapping[str, ByStatistic]) -> Iterator[tuple[str, type[Statistic], str]]:
-        """Yield the system, type and place of every statistic that may be kept."""
+        """Yield the system, type and place of every statistic that may be cached."""
         for system, of in prepared.items():
             for kind, given in of.items():
                 if kind.__module__.startswith(_OURS):
@@ -315,9 +292,9 @@ class KeptStatistics:
                     yield system, kind, self.files.place(self._runs[system], kind.__name__, (self._shape, rules, given))
 
 
-def kept_statistics(archive: object, reference: Reference) -> KeptStatistics | None:
-    """Return the kept statistics of an archive for a reference; None where none can be kept."""
-    return KeptStatistics(archive, reference) if isinstance(archive, StoredArchive) and can_keep(archive) else None
+def cached_statistics_of(archive: object, reference: Reference) -> CachedStatistics | None:
+    """Return the cached statistics of an archive for a reference; None where none can be cached."""
+    return CachedStatistics(archive, reference) if isinstance(archive, StoredArchive) and can_cache(archive) else None
 
 
 @dataclass(eq=False)
@@ -366,7 +343,7 @@ class KnownSources:
         files = {name: run.file for run in runs if (name := self._name(run.file, run.system)) not in self._stamps}
         places = {name: [*(parts_of(file) or [file]), *resource_places(file)] for name, file in files.items()}
         stamps = _stamps(place for each in places.values() for place in each)
-        self._stamps |= {name: _joined(each, stamps) for name, each in places.items()}
+        self._stamps |= {name: _join_stamps(each, stamps) for name, each in places.items()}
 
     def among(self, files: Iterable[str]) -> list[str]:
         """Select the known files, which need not be read."""
@@ -379,7 +356,7 @@ class KnownSources:
             return False
         self._grows = COLLECTION if isinstance(files, JudgedFiles) else None
         self._reference = self._name(places[0], *map(_absolute, places[1:]))
-        self._stamps[self._reference] = _joined(places, _stamps(places))
+        self._stamps[self._reference] = _join_stamps(places, _stamps(places))
         return bool(self.inputs) and self._record(self._reference).get("inputs") == self._lasting(self.inputs)
 
     def _lasting(self, inputs: Mapping[str, str]) -> dict[str, str]:
@@ -387,49 +364,49 @@ class KnownSources:
         return {role: content for role, content in inputs.items() if role != self._grows}
 
     def remember(self, read: Mapping[tuple[str, str | None], dict[str, str]], inputs: dict[str, str]) -> None:
-        """Keep the contents of the systems of each file, under its given name, and the inputs of the reference.
+        """Remember the contents of the systems of each file, under its given name, and the inputs of the reference.
 
-        Nothing is kept if the archive cannot be written.
+        Nothing is remembered if the archive cannot be written.
         """
         found: dict[str, dict[str, object]] = {
             self._name(*file): {"systems": systems} for file, systems in read.items()
         }
         if self._reference is not None:
             found[self._reference] = {"inputs": self._lasting(inputs)}
-        self._keep(found)
+        self._write(found)
 
     def refused(self, run: RunSource) -> tuple[str, ...]:
         """The remembered problems of a file, if the file, the reference and the settings have not changed."""
         self.look([run])
-        there = self._record(self._name(run.file, run.system))
-        return tuple(there["refused"]) if there.get("checked_by") == self._checked_by else ()
+        record = self._record(self._name(run.file, run.system))
+        return tuple(record["refused"]) if record.get("checked_by") == self._checked_by else ()
 
     def remember_refused(self, problems: Mapping[RunSource, Sequence[str]]) -> None:
-        """Keep the problems of files that were refused. Nothing is kept if the archive cannot be written."""
-        self._keep(
+        """Remember the problems of files that were refused, unless the archive cannot be written."""
+        self._write(
             {
                 self._name(run.file, run.system): {"refused": [*own], "checked_by": self._checked_by}
                 for run, own in problems.items()
             }
         )
 
-    def _keep(self, found: Mapping[str, Mapping[str, object]]) -> None:
+    def _write(self, found: Mapping[str, Mapping[str, object]]) -> None:
         news = {
             name: record
-            for name, said in found.items()
-            if name in self._stamps and (record := {"stamp": self._stamps[name], **said}) != self.records.get(name)
+            for name, known in found.items()
+            if name in self._stamps and (record := {"stamp": self._stamps[name], **known}) != self.records.get(name)
         }
         if news:
-            others = {name: record for name, record in _read(self.storage).items() if name not in news}
+            others = {name: record for name, record in _read_records(self.storage).items() if name not in news}
             records = dict([*others.items(), *news.items()][-MOST:])
             with suppress(ArchiveError):
-                content = json.dumps({"sources": records, _HASH: own_hash(records)})
+                content = json.dumps({"sources": records, _HASH: hash_json(records)})
                 self.storage.replace(SOURCES, content.encode())
 
     @cached_property
     def _checked_by(self) -> str:
         """The hash of the reference and the settings that files are checked against."""
-        return digest_of((self.inputs, self.settings.model_dump()))
+        return hash_values((self.inputs, self.settings.model_dump()))
 
     def _record(self, name: str) -> dict[str, Any]:
         """Return the record of a file, if its stamp is the same."""
@@ -441,14 +418,19 @@ class KnownSources:
 
         The URL itself is not stored, because it may contain secrets.
         """
-        return xxhash.xxh3_128_hexdigest(repr((self._read_as, _absolute(file), named)).encode())
+        return hash_repr((self._read_as, _absolute(file), named))
 
     @cached_property
     def _read_as(self) -> str:
         """The hash of everything else that determines what is stored of a file."""
         settings = self.settings
-        shaped = (settings.compat, counts(settings), settings.unknown_queries, settings.unknown_documents)
-        return digest_of((source_digest(OF_READING), shaped, repr(self.encoding)))
+        shaped = (
+            settings.compat,
+            depends_on_file_order(settings),
+            settings.unknown_queries,
+            settings.unknown_documents,
+        )
+        return hash_values((source_digest(OF_READING), shaped, repr(self.encoding)))
 
 
 def known_sources(
@@ -460,13 +442,13 @@ def known_sources(
         return KnownSources(storage, settings, encoding)
     runs = EVALUATION.entries(storage, manifest)
     contents = {system: EVALUATION.content(run) for system, run in runs.items()}
-    return KnownSources(storage, settings, encoding, contents, manifest.inputs, _read(storage))
+    return KnownSources(storage, settings, encoding, contents, manifest.inputs, _read_records(storage))
 
 
 _UNREADABLE = (ValueError, TypeError, KeyError, RecursionError)
 
 
-def _read(storage: Storage) -> dict[str, dict[str, object]]:
+def _read_records(storage: Storage) -> dict[str, dict[str, object]]:
     with suppress(OSError, SwsdaskError, *_UNREADABLE):
         return _records(storage.read(SOURCES)) or {}
     return {}
@@ -474,9 +456,9 @@ def _read(storage: Storage) -> dict[str, dict[str, object]]:
 
 def _records(content: bytes) -> dict[str, dict[str, object]] | None:
     """Return the records of a file `SOURCES`; None if its hash differs. Raises errors that are `_UNREADABLE`."""
-    said = json.loads(content)
-    records: dict[str, dict[str, object]] = said["sources"]
-    return records if own_hash(records) == said[_HASH] else None
+    stored = json.loads(content)
+    records: dict[str, dict[str, object]] = stored["sources"]
+    return records if hash_json(records) == stored[_HASH] else None
 
 
 def _stamps(places: Iterable[str]) -> dict[str, str]:
@@ -487,7 +469,7 @@ def _stamps(places: Iterable[str]) -> dict[str, str]:
         return {}
 
 
-def _joined(places: Sequence[str], stamps: Mapping[str, str]) -> str:
+def _join_stamps(places: Sequence[str], stamps: Mapping[str, str]) -> str:
     """The stamps of a file and of others, which may be absent."""
     return "; ".join(stamps.get(place, _ABSENT) for place in places)
 

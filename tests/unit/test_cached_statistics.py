@@ -1,4 +1,4 @@
-"""Statistics kept in an archive: the same bits with and without, nothing read twice, and never used where not right."""
+"""Cached statistics: the same bits with and without, nothing read twice, and never used where not right."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
-from swsdask.archive import kept
+from swsdask.archive import cache
+from swsdask.archive.cache import OF_READING, OF_RESULTS, OF_STATISTICS, source_digest
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.ingest import write_runs
-from swsdask.archive.kept import OF_READING, OF_RESULTS, OF_STATISTICS, source_digest
 from swsdask.archive.storage import Storage
-from swsdask.archive.stored_tables import digest
-from swsdask.archive.versions import KEPT, Layout
+from swsdask.archive.versions import CACHE, Layout
 from swsdask.measures import MEASURES
 from swsdask.measures.calibration import AffineCalibration, PavCalibration
 from swsdask.measures.cross_entropy import CrossEntropy
 from swsdask.measures.resampling import FAMILIES
 from swsdask.model.errors import ArchiveError
+from swsdask.model.hashes import hash_bytes
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference, Trials
@@ -74,15 +75,15 @@ def taken(found: sws.Result) -> dict[str, int]:
 
 
 def forget_results(archive: Path) -> None:
-    """Leave only statistics of what is kept."""
-    for file in (archive / KEPT).rglob("results-*"):
+    """Leave only statistics in the cache."""
+    for file in (archive / CACHE).rglob("results-*"):
         file.unlink()
 
 
 @pytest.fixture(autouse=True)
 def of_statistics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results are those of `test_kept_results`."""
-    monkeypatch.setattr("swsdask.api.scoring.kept_results", lambda *_: None)
+    """Results are those of `test_cached_results`."""
+    monkeypatch.setattr("swsdask.api.scoring.cached_results_of", lambda *_: None)
 
 
 @pytest.fixture
@@ -131,13 +132,18 @@ def sample(folder: Path, *systems: tuple[str, int]) -> Path:
     sources = [source(rows(200, seed), name) for name, seed in systems]
     layout = Layout(buckets=4, rows_per_group=60, rows_per_fragment=150)
     write_runs(
-        Storage(str(folder)), reference, sources, EvaluationSettings(), replace=True, layout=layout, keep=Layers()
+        Storage(str(folder)),
+        reference,
+        sources,
+        EvaluationSettings(),
+        policy=ChangePolicy(replace=True, keep=Layers()),
+        layout=layout,
     )
     return folder
 
 
-def files_kept(archive: Path) -> list[Path]:
-    return sorted((archive / KEPT).rglob("*.arrow"))
+def cached_files(archive: Path) -> list[Path]:
+    return sorted((archive / CACHE).rglob("*.arrow"))
 
 
 def test_only_what_is_new_is_counted(tmp_path: Path, unread: Callable[[], int]) -> None:
@@ -184,7 +190,7 @@ def test_what_is_kept_is_listed_once_however_many_tasks_there_are(
     monkeypatch.setattr(Storage, "modified", modified)
     first = sws.score(archive, executor="serial")
     assert len(tasks) == 6
-    assert sum(folder.startswith(KEPT) for folder in listed) == 1
+    assert sum(folder.startswith(CACHE) for folder in listed) == 1
     assert results(sws.score(archive, cache=False)) == results(first)
     assert taken(sws.score(archive)) == {"kept": taken(first)["counted"], "counted": 0}
 
@@ -215,8 +221,8 @@ DAMAGES = ["flipped", "cut off", "empty", "folder", "other"]
 
 
 def damage_all(archive: Path, damage: str) -> int:
-    """Damage every kept file, a folder in place of the first one only; returns how many were damaged."""
-    files = files_kept(archive)
+    """Damage every cache file, a folder in place of the first one only; returns how many were damaged."""
+    files = cached_files(archive)
     contents = {file: file.read_bytes() for file in files}
     for number, file in enumerate(files):
         whole = contents[file]
@@ -239,22 +245,22 @@ def damage_all(archive: Path, damage: str) -> int:
 def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damage: str) -> None:
     archive = sample(tmp_path, ("a", 1), ("b", 2))
     right = results(sws.score(archive))
-    contents = {file: file.read_bytes() for file in files_kept(archive)}
+    contents = {file: file.read_bytes() for file in cached_files(archive)}
     n_damaged = damage_all(archive, damage)
     found = sws.score(archive)
     assert results(found)[:2] == right[:2]
     assert taken(found)["counted"] == n_damaged
     if damage != "folder":
-        assert {file: file.read_bytes() for file in files_kept(archive)} == contents
+        assert {file: file.read_bytes() for file in cached_files(archive)} == contents
 
 
 def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
     """Its hash is right, so somebody else wrote it."""
     archive = sample(tmp_path, ("a", 1))
     right = results(sws.score(archive))
-    files = files_kept(archive)
+    files = cached_files(archive)
     for file in files:
-        file.with_name(f"{file.name.rpartition('-')[0]}-{digest(b'no statistic').hex()}.arrow").write_bytes(
+        file.with_name(f"{file.name.rpartition('-')[0]}-{hash_bytes(b'no statistic').hex()}.arrow").write_bytes(
             b"no statistic"
         )
         file.unlink()
@@ -266,7 +272,7 @@ def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
 def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = sample(tmp_path, ("a", 1))
     sws.score(archive)
-    monkeypatch.setattr("swsdask.archive.kept.source_digest", lambda packages: "0123456789abcdef")
+    monkeypatch.setattr("swsdask.archive.cache.source_digest", lambda packages: "0123456789abcdef")
     assert taken(sws.score(archive))["kept"] == 0
     assert taken(sws.score(archive))["counted"] == 0
 
@@ -274,11 +280,11 @@ def test_statistics_of_other_sources_are_not_used(tmp_path: Path, monkeypatch: p
 def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {of: source_digest.__wrapped__(of) for of in (OF_STATISTICS, OF_RESULTS)}
     for package in OF_RESULTS:
-        for file in (kept.PACKAGE / package).rglob("*.py"):
-            copy = tmp_path / file.relative_to(kept.PACKAGE)
+        for file in (cache.PACKAGE / package).rglob("*.py"):
+            copy = tmp_path / file.relative_to(cache.PACKAGE)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(file.read_bytes())
-    monkeypatch.setattr(kept, "PACKAGE", tmp_path)
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path)
     assert {of: source_digest.__wrapped__(of) for of in before} == before
     (tmp_path / "measures/resampling/drawn.py").write_text("other")
     assert [source_digest.__wrapped__(of) == was for of, was in before.items()] == [True, False]
@@ -292,7 +298,7 @@ def test_the_version_is_that_of_the_sources(tmp_path: Path, monkeypatch: pytest.
 def test_every_package_of_a_version_is_there() -> None:
     # The sources of one that is not would be missed without a word.
     named = {*OF_READING, *OF_RESULTS}
-    assert named == {name for name in named if (kept.PACKAGE / name / "__init__.py").is_file()}
+    assert named == {name for name in named if (cache.PACKAGE / name / "__init__.py").is_file()}
 
 
 def test_rows_in_another_order_of_files_are_another_run(tmp_path: Path) -> None:
@@ -319,7 +325,7 @@ def test_nothing_is_kept_of_runs_that_are_not_verified_nor_of_files(tmp_path: Pa
     archive = sample(tmp_path / "archive", ("a", 1))
     assert sws.score(sws.open(archive, verify=False)).manifest["run"]["statistics"] is None
     assert sws.score(archive, cache=False).manifest["run"]["statistics"] is None
-    assert files_kept(archive) == []
+    assert cached_files(archive) == []
 
 
 def test_an_archive_that_cannot_be_written_is_scored_with_a_note(
@@ -337,7 +343,7 @@ def test_an_archive_that_cannot_be_written_is_scored_with_a_note(
     assert [note for note in found.notes if "No space left" in note]
 
 
-def test_statistics_of_others_are_not_kept(tmp_path: Path) -> None:
+def test_statistics_of_others_are_not_cached(tmp_path: Path) -> None:
     class Own(Counts):
         """A statistic whose version nobody knows."""
 
@@ -352,13 +358,13 @@ def test_statistics_of_others_are_not_kept(tmp_path: Path) -> None:
     archive = sample(tmp_path, ("a", 1))
     for _ in range(2):
         assert taken(sws.score(archive, Family()))["counted"] == 1
-    assert files_kept(archive) == []
+    assert cached_files(archive) == []
 
 
 def test_vacuum_removes_what_is_kept_of_runs_that_no_version_holds(tmp_path: Path) -> None:
     archive = sample(tmp_path, ("a", 1), ("b", 2))
     sws.score(archive)
-    needed = files_kept(archive)
+    needed = cached_files(archive)
     assert sws.vacuum(archive, older_than_s=0) == []
     for folder in (
         "kept/0123456789abcdef/0011",
@@ -370,7 +376,7 @@ def test_vacuum_removes_what_is_kept_of_runs_that_no_version_holds(tmp_path: Pat
     assert len(sws.vacuum(archive, dry_run=True, older_than_s=0)) == 3
     assert sws.vacuum(archive) == []
     assert len(sws.vacuum(archive, older_than_s=0)) == 3
-    assert files_kept(archive) == needed
+    assert cached_files(archive) == needed
 
 
 def test_in_memory_store(tmp_path: Path) -> None:
