@@ -1,4 +1,4 @@
-"""The public names, each once; `__init__.py` imports what is used, from here."""
+"""Stub of the public API. `__init__.py` reads it and imports each name on first use."""
 
 from swsdask.api.archives import expire as expire
 from swsdask.api.archives import ingest as ingest
@@ -7,11 +7,8 @@ from swsdask.api.archives import validate as validate
 from swsdask.api.archives import verify as verify
 from swsdask.api.benchmarking import Benchmark as Benchmark
 from swsdask.api.benchmarking import benchmark as benchmark
-from swsdask.api.calibrating import Applied as Applied
 from swsdask.api.calibrating import apply_calibration as apply_calibration
 from swsdask.api.calibrating import calibrate as calibrate
-from swsdask.api.calibration_maps import Calibration as Calibration
-from swsdask.api.calibration_maps import CalibrationMethod as CalibrationMethod
 from swsdask.api.catalogue import SettingDescription as SettingDescription
 from swsdask.api.catalogue import define_measure as define_measure
 from swsdask.api.catalogue import list_measures as list_measures
@@ -27,6 +24,7 @@ from swsdask.api.history import history as history
 from swsdask.api.opening import Evaluation as Evaluation
 from swsdask.api.opening import open as open  # noqa: A004
 from swsdask.api.results import plot as plot
+from swsdask.api.results import read_result as read_result
 from swsdask.api.results import renew_report as renew_report
 from swsdask.api.results import report as report
 from swsdask.api.results import write as write
@@ -42,6 +40,9 @@ from swsdask.archive.protocols import Archive as Archive
 from swsdask.archive.store import StoredArchive as StoredArchive
 from swsdask.archive.validate import Report as Report
 from swsdask.archive.verify import Verified as Verified
+from swsdask.calibration.applying import Applied as Applied
+from swsdask.calibration.maps import Calibration as Calibration
+from swsdask.calibration.maps import CalibrationMethod as CalibrationMethod
 from swsdask.execution.executor import Executor as Executor
 from swsdask.execution.executor import Progress as Progress
 from swsdask.execution.open import cluster as cluster

@@ -21,6 +21,7 @@ from swsdask.archive.validate import MOST_PROBLEMS, Report
 from swsdask.archive.validate import validate as validate_files
 from swsdask.archive.verify import Verified
 from swsdask.archive.versions import Layout
+from swsdask.discovery.corpus import check_together
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import CorpusFiles, roles
@@ -30,7 +31,7 @@ from swsdask.formats.recognise import Format
 from swsdask.formats.runs.encoding import read_encoding
 from swsdask.model.discovery import Definition
 from swsdask.model.errors import Problems, SettingsError, check_choice
-from swsdask.model.layers import GivenSettings, build_settings
+from swsdask.model.layers import GivenSettings, build_settings, explicit_settings
 from swsdask.places.reading import Location, as_path, locations
 
 
@@ -132,6 +133,7 @@ def ingest(
     >>> archive.version, [run.rows for run in archive.runs]
     (1, [243, 220, 234, 214, 131])
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     check_place(archive)
     check_place(reference)
     url = as_path(archive)
@@ -147,7 +149,6 @@ def ingest(
     of_tables = given_tables(documents, occurrences, queries, other_files) if in_tables else None
     others = (reference, ecf, rttm, queries, documents, occurrences)
     layout = Layout(buckets=buckets, codec=codec)
-    encoding = read_encoding(frame_shift, negate_scores, segments)
     known = known_sources(Storage(url), resolved.evaluation, encoding, rehash=rehash)
     found = given_runs(runs, judged=layers.judged, encoding=encoding, known=known)
     judged = None if qrels is None else judged_files(qrels, (), others)
@@ -171,6 +172,7 @@ def verify(
     *,
     repair: Location | None = None,
     adopt: bool = False,
+    settings: GivenSettings | None = None,
     executor: Executor | str | None = None,
     progress: Progress | None = None,
 ) -> Verified:
@@ -187,8 +189,11 @@ def verify(
     adopt : bool, default False
         Add hashes for the files of an archive that an earlier release wrote without them, if no file is damaged. This
         creates a new version.
+    settings : mapping or Settings, optional
+        Settings in the shape of a settings file, of which the table "engine" is used.
     executor : Executor or str, optional
-        Where the files are read, see `cluster`. Default: in this process, one after the other.
+        Where the files are read, see `cluster`. Default: the executor of the settings' ``[engine]``; without settings,
+        this process reads one file after the other.
     progress : Progress, optional
         Receives the number of files done.
 
@@ -202,7 +207,7 @@ def verify(
     ArchiveError
         There is no archive, or none of its manifests can be read.
     StoreError
-        A store does not let a file be read now.
+        A file in a store cannot be read at present: permission denied or no connection.
 
     Examples
     --------
@@ -212,7 +217,7 @@ def verify(
     >>> sws.verify("demo/archive").damaged
     {}
     """
-    with working(build_settings(), "serial" if executor is None else executor, 0, None) as workers:
+    with working(build_settings(explicit=explicit_settings(settings)), executor, 0, progress) as workers:
         return verification.verify(
             as_path(archive),
             repair=None if repair is None else as_path(repair),
@@ -248,7 +253,7 @@ def vacuum(archive: Location, *, older_than_s: float = cleaning.DAY_S, dry_run: 
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
     StoreError
-        A store does not let a version be read now. Then nothing is removed.
+        A version in a store cannot be read at present: permission denied or no connection. Then nothing is removed.
 
     Examples
     --------
@@ -289,7 +294,7 @@ def expire(
     ArchiveError
         There is no archive, or one of its versions cannot be read. Then nothing is removed.
     StoreError
-        A store does not let a version be read now. Then nothing is removed.
+        A version in a store cannot be read at present: permission denied or no connection. Then nothing is removed.
 
     Notes
     -----
@@ -317,7 +322,7 @@ def validate(
     folds: Location | None = None,
     within: Location | None = None,
     speakers: Location | None = None,
-    definition: Definition = "document",
+    definition: Definition | None = None,
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
@@ -325,6 +330,7 @@ def validate(
     compat: str | None = None,
     settings: GivenSettings | None = None,
     executor: Executor | str | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Check files of any supported format and report every problem in them.
 
@@ -336,8 +342,8 @@ def validate(
         The directory of a reference. It must contain the queries and documents of the runs.
     phones, words, split, folds, within, speakers : path or URL, optional
         The files of a corpus, see `discover`. They are checked against each other, and class files against them.
-    definition : {"document", "tde2015", "tdev2"}, default "document"
-        The definition by which the files of a corpus are checked.
+    definition : {"document", "tde2015", "tdev2"}, optional
+        The definition by which the files of a corpus are checked. Default: "document".
     frame_shift, negate_scores, segments : optional
         How runs are encoded, as for `score`.
     preset, compat, settings : optional
@@ -345,6 +351,8 @@ def validate(
         of runs, detections outside the excerpts, and trials that a run has twice.
     executor : Executor or str, optional
         Where files are checked, see `cluster`. Default: the executor of the settings' ``[engine]``.
+    progress : Progress, optional
+        Receives the number of files done.
 
     Returns
     -------
@@ -372,28 +380,27 @@ def validate(
     >>> report.files[-1].counts["rows"]
     131
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     check_files(paths)
-    check_choice("definition", definition, get_args(Definition))
+    if definition is not None:
+        check_choice("definition", definition, get_args(Definition))
     named = corpus_places(phones, words, split, folds, within, speakers)
     corpus = corpus_files(named) if named else None
     of_folder = find_reference(as_path(reference)) if reference else None
     resolved = settings_layers(preset, compat, settings).settings()
-    encoding = read_encoding(frame_shift, negate_scores, segments)
-    with working(resolved, executor, 0, None) as workers:
-        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers, encoding)
+    with working(resolved, executor, 0, progress) as workers:
+        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers, encoding, progress)
     faulty = {problem.file for problem in report.problems}
     classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
     if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):
-        report = _together(report, corpus, classes, definition)
+        report = _check_corpus(report, corpus, classes, definition or "document")
     place = {file: number for number, file in enumerate(dict.fromkeys(each.file for each in report.problems))}
     in_order = sorted(report.problems, key=lambda each: (place[each.file], each.line is None, each.line or 0))
     return replace(report, problems=tuple(in_order))
 
 
-def _together(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
+def _check_corpus(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
     """Add to a report the contradictions between well-formed files, and the counts of what a definition drops."""
-    from swsdask.discovery.corpus import check_together
-
     problems = Problems(MOST_PROBLEMS)
     dropped = check_together(corpus, classes, definition, problems)
     files = []

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.results import write
-from swsdask.api.scoring import Measures, requested, score
+from swsdask.api.scoring import Measures, resolve_measures, score
 from swsdask.archive.reference import build_reference
 from swsdask.archive.store import StoredArchive
 from swsdask.archive.stored_tables import Fragment
@@ -25,6 +25,7 @@ from swsdask.model.errors import SettingsError
 from swsdask.model.tables import LateImport, Tables
 from swsdask.places.reading import Location
 from swsdask.places.writing import temporary_folder
+from swsdask.scoring.rounds import NUMBERS, ROUND, SYSTEMS
 from swsdask.statistics.alignment import trial_columns
 
 if TYPE_CHECKING:
@@ -136,9 +137,9 @@ def benchmark(
     archive = evaluation.archive
     if not isinstance(archive, StoredArchive) or not archive.runs:
         raise SettingsError("A benchmark needs an archive with runs: `swsdask ingest` makes one.")
-    _, _, settings = requested(measures, evaluation.settings)
+    _, _, settings = resolve_measures(measures, evaluation.settings)
     rows = sum(run.rows for run in archive.runs)
-    watch = _Watch(or_unseen(progress))
+    watch = _Watch(or_unseen(progress), rows)
     with working(settings, executor, rows, None) as workers:
         least = min(archive.runs, key=lambda run: run.rows).system
         score(evaluation, measures, runs=[least], executor=workers, cache=False)
@@ -178,34 +179,35 @@ def _read_groups(source: IO[bytes] | pa.BufferReader, fragment: Fragment, column
             file.read_row_group(group, columns=list(columns), use_threads=False)
 
 
-_LAST = ("systems", "numbers")
-"""The phases that end with the numbers of systems."""
-
-
 class _Watch:
-    """Measures the time of phases, and passes them on. The phase after the numbers of systems is that of the tables."""
+    """Measures the time of phases, and passes them on.
 
-    def __init__(self, shown: Progress) -> None:
+    The phase after the numbers of the last systems is that of the tables; `rows` are those of all systems.
+    """
+
+    def __init__(self, shown: Progress, rows: int) -> None:
         self._shown = shown
         self._began = (0.0, 0.0)
-        self._left = 0
+        self._left = rows
+        self._has_numbers = False
         self.phases: list[dict[str, object]] = []
 
     def begin(self, phase: str, rows: int) -> None:
         """End the previous phase and begin a new one."""
         self.end()
         self._shown.begin(phase, rows)
-        shared = phase.startswith("round") or phase in _LAST
+        self._has_numbers = phase.startswith((NUMBERS, SYSTEMS))
+        shared = self._has_numbers or phase.startswith(ROUND)
         self.phases.append({"phase": phase, "workers": shared, "rows": rows})
-        self._left = rows
         self._began = (time.perf_counter(), time.process_time())
 
     def advance(self, rows: int) -> None:
-        """Count rows as done. After the last rows of whole systems, or of the numbers, the tables begin."""
+        """Count rows as done. After the numbers of the last systems, the tables begin."""
         self._shown.advance(rows)
-        self._left -= rows
-        if self._left <= 0 and self.phases[-1]["phase"] in _LAST:
-            self.begin("tables", 0)
+        if self._has_numbers:
+            self._left -= rows
+            if self._left <= 0:
+                self.begin("tables", 0)
 
     def end(self) -> None:
         """End the current phase, if there is one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.errors import SettingsError
-from swsdask.model.layers import TomlTable, conf_directory, preset_names
+from swsdask.model.layers import TomlTable, conf_directory, preset_names, toml_value
 from swsdask.model.measures import TABLE, Description, parse_name
 from swsdask.model.settings import Settings
 
@@ -106,7 +105,7 @@ def define_measure(name: str) -> str:
 
 
 def describe_measure(name: str) -> Description:
-    """The row of a measure in `list_measures`. For an unknown name, raises `SettingsError` with the nearest name."""
+    """Return the row of a measure in `list_measures`; the `SettingsError` for an unknown name has the nearest name."""
     if not home_of(name):
         select([name])
         name = parse_name(name).family
@@ -114,7 +113,7 @@ def describe_measure(name: str) -> Description:
 
 
 def families() -> Iterator[tuple[Description, ...]]:
-    """The measures that share a definition, in canonical order; those of term discovery come last."""
+    """Yield the measures that share a definition, in canonical order; those of term discovery come last."""
     rows = {row.name: row for row in TABLE}
     own = [rows[name] for family in MEASURES for name in family.names if name in rows]
     by_definition: dict[str, list[Description]] = {}
@@ -169,21 +168,16 @@ def _settings(model: type[BaseModel], path: str, presets: Mapping[str, TomlTable
             yield from _settings(kind, f"{setting}.", own)
         elif path:
             values, meaning = documented[name]
-            default = "" if info.default is None else _toml(info.default)
+            default = "" if info.default is None else toml_value(info.default)
             yield SettingDescription(
-                setting, values, default, meaning, {preset: _toml(value) for preset, value in own.items()}
+                setting, values, default, meaning, {preset: toml_value(value) for preset, value in own.items()}
             )
 
 
 def _attributes(model: type[BaseModel]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The section "Attributes" of a docstring: name, type and meaning."""
+    """Yield the entries of the section "Attributes" of a docstring: name, type and meaning."""
     if model.__doc__ is None:
         raise SettingsError("Docstrings explain the settings, and python -OO (PYTHONOPTIMIZE=2) leaves them out.")
     text = inspect.cleandoc(model.__doc__).partition("\nAttributes\n----------\n")[2]
     for name, values, meaning in re.findall(r"^(\w+) : (.*)\n((?:    .*\n?)+)", text, re.MULTILINE):
         yield name, (values.removesuffix(", optional"), " ".join(meaning.split()))
-
-
-def _toml(value: object) -> str:
-    """A value in TOML, which for the values of settings is the same as JSON."""
-    return json.dumps(list(value) if isinstance(value, tuple) else value)

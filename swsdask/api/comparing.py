@@ -9,12 +9,15 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal, get_args
 
 from swsdask.api.opening import Evaluation, as_evaluation
+from swsdask.api.results import read_result
 from swsdask.api.runs import GivenRuns, Runs, rows_to_score, runs_for
 from swsdask.api.scoring import score_observed
+from swsdask.archive.reference import trial_counts
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.runs.encoding import read_encoding
-from swsdask.measures.names import as_names, requested_names
+from swsdask.measures import select
+from swsdask.measures.names import as_names, family_name, name_in_gate, requested_names, with_points
 from swsdask.model.comparison import Adjustment, Comparison, Drawn, Interval, Resampling
 from swsdask.model.errors import SettingsError, check_choice, check_whole
 from swsdask.model.results import Result
@@ -73,9 +76,8 @@ def rank_correlation(
     {'measure': 'atwv', 'other': 'mtwv', 'tau_b': 0.8, 'tau_ap': 0.75}
     """
     from swsdask.comparison.rank_correlation import rank_correlation as correlate
-    from swsdask.render.outputs import read_outputs
 
-    result = result if isinstance(result, Result) else read_outputs(result)
+    result = result if isinstance(result, Result) else read_result(result)
     frame: pd.DataFrame = correlate(result, as_names(measures), condition).table.to_pandas()
     return frame
 
@@ -184,21 +186,21 @@ def compare(
     from swsdask.comparison.compare import compare as compared
     from swsdask.comparison.compare import pairs_of
     from swsdask.comparison.resampled import candidates, folds
-    from swsdask.measures.names import with_points
-    from swsdask.render.outputs import is_result, read_outputs
+    from swsdask.render.outputs import is_result
 
     if replicates is None:
         replicates = 1000 if resample == "documents" else 10_000
     how = Resampling(seed, replicates, level, interval, adjust, resample)
     _check(how, pair, baseline)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     gates = _gates(fail_if, pair, baseline)
     names, _ = with_points(requested_names(measures), EvaluationSettings())
     if gates:
         names = list(dict.fromkeys([*(names or ()), *(gate.measure for gate in gates)]))
     if not isinstance(source, Result | Evaluation) and is_result(source):
-        source = read_outputs(source)
+        source = read_result(source)
     if isinstance(source, Result):
-        if runs is not None or as_names(by) or read_encoding(frame_shift, negate_scores, segments):
+        if runs is not None or as_names(by) or encoding:
             raise SettingsError(
                 "A result has its runs and conditions: give runs, their encoding and `by` when you score."
             )
@@ -207,7 +209,7 @@ def compare(
         chosen, rows = Settings(), 0
     else:
         evaluation = as_evaluation(source)
-        given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
+        given = runs_for(evaluation, runs, encoding)
         chosen, rows = evaluation.settings, rows_to_score(evaluation.archive, given)
     with working(chosen, executor, rows, progress) as workers:
         n_documents: dict[str, int] = {}
@@ -267,7 +269,7 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
     check_choice("adjust", how.adjust, get_args(Adjustment))
     check_choice("resample", how.resample, get_args(Drawn))
     if how.resample == "documents" and how.interval == "bca":
-        raise SettingsError("BCa intervals leave out one query at a time: where documents are drawn, take percentile.")
+        raise SettingsError('interval="bca" needs resample="queries". Use interval="percentile".')
     if pair is not None and (isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2):
         raise SettingsError(f"pair is {pair!r}; expected the names of two systems.")
     if pair is not None and baseline is not None:
@@ -276,7 +278,6 @@ def _check(how: Resampling, pair: Sequence[str] | None, baseline: str | None) ->
 
 def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str | None) -> list[Gate]:
     from swsdask.comparison.gates import parse_gate
-    from swsdask.measures.names import name_in_gate
 
     gates = [parse_gate(text, name_in_gate) for text in as_names(texts) or ()]
     if gates and pair is None and baseline is None:
@@ -285,7 +286,7 @@ def _gates(texts: str | Iterable[str], pair: Sequence[str] | None, baseline: str
 
 
 def default_measures(evaluation: Evaluation) -> list[str]:
-    """The default measures of a comparison of an evaluation."""
+    """Return the default measures of a comparison of an evaluation."""
     ranked = evaluation.settings.evaluation.measures == "ranked"
     return list(RANKED_MEASURES if ranked else DEFAULT_MEASURES)
 
@@ -300,15 +301,17 @@ def sample_evaluation(
     *,
     documents: bool = False,
 ) -> tuple[Result, Samples, dict[str, int], dict[str, int]]:
-    """The scores of an evaluation, the samples of its measures, and the numbers of queries and documents by condition.
+    """Return the scores of an evaluation, the samples of its measures, and the numbers of queries and documents.
 
-    The last is empty unless `documents` are resampled.
+    These numbers are by condition; the last is empty unless `documents` are resampled.
     """
     from swsdask.comparison.resampled import DIFFERENCE_MEASURES, needed_for, with_parts
     from swsdask.measures.resampling import SampleObserver
 
     if documents and evaluation.judged:
-        raise SettingsError("Judgments cover only some documents: with judgments, only queries can be drawn.")
+        raise SettingsError(
+            'resample="documents" is not possible with qrels: not every document is judged. Use resample="queries".'
+        )
     given = names
     names = default_measures(evaluation) if names is None else names
     sampled = [name for name in with_parts(names) if name not in DIFFERENCE_MEASURES]
@@ -324,8 +327,6 @@ def sample_evaluation(
 
 def _trials_of(evaluation: Evaluation) -> Callable[[Reference], TrialCounts]:
     """Return a function that gives, for a reference, the number of trials when documents have weights."""
-    from swsdask.archive.reference import trial_counts
-
     documents, settings = evaluation.archive.documents, evaluation.settings.evaluation
     return lambda reference: trial_counts(documents, settings, reference.segments, reference.group_of_document)
 
@@ -336,7 +337,7 @@ def _samples(
     named: bool,
     observed: Mapping[str, Mapping[str, OfCondition]] | None = None,
 ) -> tuple[Samples, dict[str, int]]:
-    """The measures by condition and system, and how many queries each condition has.
+    """Return the measures by condition and system, and how many queries each condition has.
 
     Raises `SettingsError` if no measure can be resampled or, for measures that were `named`, if one cannot.
     """
@@ -369,8 +370,6 @@ def _samples(
 def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     """Why measures cannot be resampled, and what to do."""
     from swsdask.comparison.resampled import averaged
-    from swsdask.measures import select
-    from swsdask.measures.names import family_name
     from swsdask.measures.resampling import NAMES
     from swsdask.model.samples import AVERAGED
 
@@ -387,21 +386,20 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     possible = ", ".join(averaged(result)) or "none"
     sentences = []
     if absent:
-        names = ",".join(absent)
         sentences.append(
-            f"the results have no {', '.join(absent)}: score again with --measures {names}, or compare the"
+            f"the results have no {', '.join(absent)}: request {'it' if len(absent) == 1 else 'them'} when you score, "
+            "or compare the archive, or the reference and the runs."
         )
-        sentences[-1] += f" archive, or the reference and the runs, with --measures {names}."
     if by_statistics and not scored_now:
         sentences.append(
             f"{', '.join(by_statistics)} cannot be resampled from results: it is not an average of numbers by query, "
             "and results do not keep the counts of trials by query and score. Compare the archive, or the reference "
-            f"and the runs, with --measures {','.join(by_statistics)}."
+            "and the runs."
         )
     for measure, part in without_parts.items():
         sentences.append(
-            f"{measure} is the average of {part} by query, which the results lack: score again with --measures "
-            f"{measure},{part}, or compare the archive, or the reference and the runs."
+            f"{measure} is the average of {part} by query, which the results lack: request {part} too when you score, "
+            "or compare the archive, or the reference and the runs."
         )
     if others or (by_statistics and scored_now):
         named = ", ".join([*others, *(by_statistics if scored_now else ())])
@@ -467,8 +465,9 @@ def errors(
     if false_alarms > KEPT:
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
     observer = WorstQueries(queries, false_alarms)
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     evaluation = as_evaluation(evaluation)
-    given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
+    given = runs_for(evaluation, runs, encoding)
     result, observed = score_observed(
         evaluation, ["n_target"], given, by, executor=executor, progress=progress, observer=observer
     )

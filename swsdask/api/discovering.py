@@ -16,7 +16,7 @@ from swsdask.api.discovery_inputs import (
     discovery_layers,
 )
 from swsdask.api.manifest import circumstances, discovery_manifest, discovery_provenance
-from swsdask.archive.stored_tables import NO_HASHES
+from swsdask.archive.stored_tables import verification_notes
 from swsdask.discovery.measures import DiscoveryMeasure, select
 from swsdask.discovery.placing import locate
 from swsdask.discovery.score import (
@@ -37,7 +37,7 @@ from swsdask.model.errors import counted
 from swsdask.model.layers import GivenSettings
 from swsdask.model.results import Result, note_lines
 from swsdask.places.reading import Location
-from swsdask.scoring.rounds import ResultTables, Statistics, score_systems
+from swsdask.scoring.rounds import SYSTEMS, ResultTables, Statistics, score_systems
 
 
 def discover(
@@ -131,13 +131,18 @@ def discover(
     requested = requested_names(measures)
     named = corpus_places(phones, words, split, folds, within, speakers)
     inputs = discovery_inputs(classes, archive, named, verify=verify)
-    settled = inputs.settled(discovery_layers(definition, n_folds, settings))
+    settled = inputs.settle(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, families = select(requested, definition)
     progress.begin("reading the corpus", 0)
     corpus = corpus_under(inputs.tables, settled.settings.discovery)
-    untold = (NO_HASHES,) if inputs.verification == "no hashes" else ()
-    notes = [meaning(corpus), *settled.notes, *untold, *corpus.notes, *word_notes(corpus)]
+    notes = [
+        meaning(corpus),
+        *settled.notes,
+        *verification_notes(inputs.verification),
+        *corpus.notes,
+        *word_notes(corpus),
+    ]
     rows_about = inputs.phones_about + sum(each.rows for each in inputs.systems)
     with working(settled.settings, executor, rows_about, progress) as workers:
         workers.check(inputs.places)
@@ -178,7 +183,7 @@ class _Requested(NamedTuple):
 def _score(
     systems: Sequence[UnreadSystem], corpus: Corpus, request: _Requested, workers: Executor, progress: Progress
 ) -> ResultTables:
-    """The results of systems, in their order.
+    """Return the results of systems, in their order.
 
     Worker processes read small systems and return their results. A large system is read by one of them, whose
     neighbours fetch it from there to count its cells.
@@ -188,9 +193,9 @@ def _score(
     whole = [each for each in systems if not workers.shares_memory and each.rows <= FEW_FRAGMENTS]
     parts = [score_systems(cut, len(cut), source, request.counted, workers, progress)] if cut or not whole else []
     if whole:
-        progress.begin("systems", sum(each.rows for each in whole))
+        progress.begin(SYSTEMS, sum(each.rows for each in whole))
         shared = (*source.shared, workers.share(request))
-        parts += workers.map(_score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name="systems")
+        parts += workers.map(_score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name=SYSTEMS)
     return ResultTables.joined(parts, [each.system for each in systems])
 
 
@@ -252,7 +257,7 @@ def plan_discovery(
     1 file, 1,999 phones, 624 words
     """
     inputs = discovery_inputs(classes, archive, corpus_places(phones, words, split, folds, within, speakers))
-    settled = inputs.settled(discovery_layers(definition, n_folds, settings))
+    settled = inputs.settle(discovery_layers(definition, n_folds, settings))
     definition = settled.settings.discovery.definition
     names, _ = select(as_names(measures), definition)
     corpus = corpus_under(inputs.tables, settled.settings.discovery)

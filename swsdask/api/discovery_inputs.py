@@ -78,8 +78,8 @@ class DiscoveryInputs(Protocol):
         """Whether files of an archive are verified by hashes; None without an archive."""
         ...
 
-    def settled(self, given: Layers) -> Settled:
-        """The settings that the given layers yield. Raises `SettingsError` with their problems."""
+    def settle(self, given: Layers) -> Settled:
+        """Return the settings that the given layers yield. Raises `SettingsError` with their problems."""
         ...
 
 
@@ -118,8 +118,8 @@ class FromFiles:
         """Files have no hashes."""
         return None
 
-    def settled(self, given: Layers) -> Settled:
-        """The given layers."""
+    def settle(self, given: Layers) -> Settled:
+        """Return the given layers."""
         return Settled.of_files(given)
 
 
@@ -161,8 +161,8 @@ class FromArchive:
         """The verification of the archive."""
         return self.archive.verification
 
-    def settled(self, given: Layers) -> Settled:
-        """The given layers over those that the archive keeps."""
+    def settle(self, given: Layers) -> Settled:
+        """Return the given layers over those that the archive keeps."""
         return Settled.of_archive(given, self.archive.kept)
 
 
@@ -173,7 +173,7 @@ def _stored_fragments(storage: Storage, stored: StoredSystem, verify: bool, corp
 def discovery_inputs(
     classes: Classes, archive: Location | None, corpus: Mapping[str, str], *, verify: bool = True
 ) -> DiscoveryInputs:
-    """The inputs from an archive and names of its systems, or from class files and the files of a corpus.
+    """Return the inputs from an archive and names of its systems, or from class files and the files of a corpus.
 
     `corpus` are the `corpus_places`. Raises `SettingsError` if both are given, or neither.
     """
@@ -188,7 +188,7 @@ def discovery_inputs(
 
 
 def discovery_layers(definition: Definition | None, n_folds: int | None, settings: GivenSettings | None) -> Layers:
-    """The given layers of settings; `definition` and `n_folds` override `settings`."""
+    """Return the given layers of settings; `definition` and `n_folds` override `settings`."""
     arguments = {"definition": definition, "n_folds": n_folds}
     chosen = {name: value for name, value in arguments.items() if value is not None}
     return Layers(explicit=merge_layers(explicit_settings(settings), {"discovery": chosen} if chosen else {}))
@@ -202,13 +202,13 @@ def corpus_places(
     within: Location | None,
     speakers: Location | None,
 ) -> dict[str, str]:
-    """The given files of a corpus by their roles, as paths or URLs that can be read."""
+    """Return the given files of a corpus by their roles, as paths or URLs that can be read."""
     roles = {"phones": phones, "words": words, "split": split, "folds": folds, "within": within, "speakers": speakers}
     return {role: readable(place) for role, place in roles.items() if place is not None}
 
 
 def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
-    """The files of a corpus by role. Raises `SettingsError` without phones and words."""
+    """Return the files of a corpus by role. Raises `SettingsError` without phones and words."""
     if not {"phones", "words"} <= named.keys():
         raise SettingsError("A corpus needs the alignments of phones and of words.")
     if {"within", "speakers"} <= named.keys():
@@ -217,7 +217,10 @@ def corpus_files(named: Mapping[str, str]) -> CorpusFiles:
 
 
 def corpus_under(tables: CorpusTables, settings: DiscoverySettings) -> Corpus:
-    """The corpus under a definition. Raises `SettingsError` if `n_folds` or `fold_by` is set and has no effect."""
+    """Return the corpus under a definition.
+
+    Raises `SettingsError` if `n_folds` or `fold_by` is set and has no effect.
+    """
     if settings.chosen_folds and tables.folds is not None:
         raise SettingsError(f"A fold file defines the folds: leave {settings.chosen_folds[0]} out.")
     return build_corpus(
@@ -226,7 +229,7 @@ def corpus_under(tables: CorpusTables, settings: DiscoverySettings) -> Corpus:
 
 
 def class_files(given: Classes) -> dict[str, str]:
-    """The file of each system.
+    """Return the file of each system.
 
     Raises `SettingsError` for two systems of one name and for an archive, `InputError` for a path without class files.
     """
@@ -241,7 +244,9 @@ def class_files(given: Classes) -> dict[str, str]:
     places = locations(given)
     for place in places:
         if is_folder(place) and is_discovery(place):
-            raise SettingsError(f"{place} is an archive of term discovery: give it as the archive (--archive {place}).")
+            raise SettingsError(
+                f"{place} is an archive of term discovery: give it by the option archive, not as a class file."
+            )
     for url in find_classes(places):
         system = system_of(url)
         if files.setdefault(system, url) != url:
@@ -353,7 +358,7 @@ def ingest_discovery(
     check = None if corpus is None else partial(_check_classes, corpus_under(corpus, layers.settings().discovery))
     sizes: dict[str, int] = {}
     for url in files.values():
-        with suppress(InputError):  # The task that reads it reports it, beside the problems of the others.
+        with suppress(InputError):  # The reading task reports this problem together with those of the other files.
             sizes[url] = file_size(url)
     with working(layers.settings(), executor, sum(sizes.values()) // BYTES_PER_ROW, progress) as workers:
         workers.check([url for url in sizes if not isinstance(url, Pipe)])

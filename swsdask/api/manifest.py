@@ -56,7 +56,7 @@ def circumstances(
 def manifest_of(
     archive: Archive, systems: Sequence[str], settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
 ) -> dict[str, Any]:
-    """The manifest of a result of detections."""
+    """Return the manifest of a result of detections."""
     runs = {run.system: run for run in archive.runs}
     meaning = _meaning(archive, {system: runs[system].content for system in systems}, settings, measures, by)
     return {
@@ -69,7 +69,7 @@ def manifest_of(
 def signatures_of(
     archive: Archive, settings: Settings, measures: Sequence[str] | None, by: Sequence[str]
 ) -> dict[str, str]:
-    """The signature of scoring each system alone."""
+    """Return the signature of scoring each system alone."""
     common, chosen = _meaning(archive, {}, settings, measures, by), changed_settings(settings)
     return {
         run.system: _signature({**common, "inputs": {**archive.inputs, "runs": {run.system: run.content}}}, chosen)
@@ -108,19 +108,19 @@ def _provenance(run: Run) -> dict[str, object]:
 
 
 def changed_settings(settings: Settings) -> str:
-    """The settings that are not the defaults, in one line."""
+    """Return the settings that are not the defaults, in one line."""
     chosen = settings.evaluation.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     point = chosen.pop("operating_point", {})
     return " ".join(f"{name}={value}" for name, value in (*flat(chosen), *point.items())) or "defaults"
 
 
 def _digest(meaning: Mapping[str, object]) -> str:
-    """The hash that ends a signature: equal for results that mean the same."""
+    """Return the hash that ends a signature: equal for results that mean the same."""
     return xxhash.xxh3_64_hexdigest(json.dumps(meaning, sort_keys=True, allow_nan=False).encode())
 
 
 def discovery_provenance(url: str, fragments: Fragments, discovered: Discovered, corpus: Corpus) -> dict[str, object]:
-    """The file of a system, the hash of its content, and the counts of its fragments."""
+    """Return the file of a system, the hash of its content, and the counts of its fragments."""
     return {
         "files": [without_secrets(url)],
         "content": fragments_content(fragments, corpus),
@@ -140,7 +140,7 @@ def discovery_manifest(
     runs: Mapping[str, Mapping[str, object]],
     phones: str,
 ) -> dict[str, object]:
-    """The manifest of a result of term discovery; `phones` is the name of the file of phones."""
+    """Return the manifest of a result of term discovery; `phones` is the name of the file of phones."""
     meaning = {
         "kind": "discovery",
         "swsdask": __version__,
@@ -171,7 +171,7 @@ def discovery_manifest(
 
 
 def corpus_content(corpus: Corpus) -> dict[str, str]:
-    """The content hash of the phones, the words, the stretches of speech, if any, and each set of folds."""
+    """Return the content hash of the phones, the words, the stretches of speech, if any, and each set of folds."""
     hashes = {"phones": _tokens(corpus.phones, corpus), "words": _tokens(corpus.words, corpus)}
     if corpus.speech is not None:
         hashes["split"] = hash_arrays(corpus.files, _columns(corpus.speech))
@@ -181,7 +181,7 @@ def corpus_content(corpus: Corpus) -> dict[str, str]:
 
 
 def fragments_content(fragments: Fragments, corpus: Corpus) -> str:
-    """The content hash of the fragments of one system."""
+    """Return the content hash of the fragments of one system."""
     columns = (fragments.cluster, fragments.file, fragments.start, fragments.end)
     return hash_arrays((corpus.files, fragments.classes), columns)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -12,47 +13,58 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.api.opening import Evaluation
+from swsdask.archive.occurrences import kwseval_read, kwseval_text, kwseval_units
 from swsdask.archive.protocols import Archive, FindRule
+from swsdask.archive.reference_tables import speech_seconds
+from swsdask.formats.find import ReferenceFiles
+from swsdask.formats.recognise import Format, sniff
+from swsdask.formats.reference.nist_xml import texts_of
+from swsdask.formats.runs.read import spelled_starts, with_texts
+from swsdask.formats.runs.xml import decision_scores, search_times
 from swsdask.model.errors import FEW, SettingsError, listed
 from swsdask.model.name_columns import names_of, rows_with
 from swsdask.model.results import ALIGNMENT, Result
+from swsdask.model.settings import weights
 
 if TYPE_CHECKING:
     from swsdask.render.kwseval_output import ReportPart
     from swsdask.render.outputs import Official
 
 
+@dataclass(frozen=True)
+class OfficialTool:
+    """The files of an official tool.
+
+    `write` gives their writer for a result, and for its evaluation if the tool `needs_evaluation`; `measures` gives the
+    measures to score for the requested ones (None: all).
+    """
+
+    write: Callable[..., Official]
+    measures: Callable[[list[str] | None], list[str] | None]
+    needs_evaluation: bool = True
+
+
 def measures_of_tool(tool: str | None, names: list[str] | None) -> list[str] | None:
-    """The requested measures (None: all) and those that a tool's files need; without a request, those of the tool."""
-    if tool == "trec_eval":
-        from swsdask.render.short_outputs import TREC_NEEDED, TREC_OFFICIAL
-
-        return list(TREC_OFFICIAL if names is None else dict.fromkeys([*names, *TREC_NEEDED, "ap"]))
-    if tool == "kwseval":
-        from swsdask.render.kwseval_output import NEEDED, ON_REQUEST
-
-        more = (each for name in names or () for each in ON_REQUEST.get(name, ()))
-        return list(dict.fromkeys([*(names or ()), *NEEDED, *more]))
-    if tool == "stdeval":
-        from swsdask.render.stdeval_output import NEEDED as REPORTED
-
-        return list(dict.fromkeys([*(names or ()), *REPORTED]))
-    if tool == "mediaeval" and names:
-        from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES
-
-        return list(dict.fromkeys([*names, *MEDIAEVAL_MEASURES, *MEDIAEVAL_TOOL_MEASURES]))
-    return names
+    """Return the requested measures (None: all) and those that a tool's files need; without a request, the tool's."""
+    return names if tool is None else _TOOLS[tool].measures(names)
 
 
 def official_writer(tool: str, result: Result, evaluation: Evaluation | None) -> Official:
-    """The writer of an official tool's files. Raises `SettingsError` as `write` does."""
-    if tool in _OF_A_RESULT:
-        return _OF_A_RESULT[tool](result)
-    if tool not in _OF_AN_EVALUATION:
-        raise SettingsError(f"no tool {tool!r}: there are {', '.join(sorted({**_OF_A_RESULT, **_OF_AN_EVALUATION}))}.")
+    """Return the writer of an official tool's files. Raises `SettingsError` as `write` does."""
+    if tool not in _TOOLS:
+        raise SettingsError(f"no tool {tool!r}: there are {', '.join(sorted(_TOOLS))}.")
+    official = _TOOLS[tool]
+    if not official.needs_evaluation:
+        return official.write(result)
     if evaluation is None:
         raise SettingsError(f"the files of {tool} need the evaluation that was scored: give evaluation=.")
-    return _OF_AN_EVALUATION[tool](result, evaluation)
+    return official.write(result, evaluation)
+
+
+def _trec_eval_measures(names: list[str] | None) -> list[str]:
+    from swsdask.render.short_outputs import TREC_NEEDED, TREC_OFFICIAL
+
+    return list(TREC_OFFICIAL if names is None else dict.fromkeys([*names, *TREC_NEEDED, "ap"]))
 
 
 def _trec_eval(result: Result) -> Official:
@@ -61,12 +73,16 @@ def _trec_eval(result: Result) -> Official:
     return partial(write_trec_output, result)
 
 
+def _kwseval_measures(names: list[str] | None) -> list[str]:
+    from swsdask.render.kwseval_output import NEEDED, ON_REQUEST
+
+    more = (each for name in names or () for each in ON_REQUEST.get(name, ()))
+    return list(dict.fromkeys([*(names or ()), *NEEDED, *more]))
+
+
 def _kwseval(result: Result, evaluation: Evaluation) -> Official:
-    """The writer of KWSEval's reports, for a result with the measures of its summary."""
-    from swsdask.archive.occurrences import kwseval_text
+    """Return the writer of KWSEval's reports, for a result with the measures of its summary."""
     from swsdask.archive.reference import build_reference
-    from swsdask.archive.reference_tables import speech_seconds
-    from swsdask.model.settings import weights
     from swsdask.render.kwseval_output import NEEDED, KwsevalContext, ReportPart, write_kwseval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -93,25 +109,19 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
         texts={query: kwseval_text(text, settings.text_filters) for query, text in _texts(archive.queries).items()},
         listed={}
         if settings.unlisted_queries == "count"
-        else {
-            system: frozenset(_search_times(system, run["files"], archive))
-            for system, run in result.manifest["runs"].items()
-        },
+        else {system: frozenset(times) for system, times in _search_times(result, archive).items()},
     )
-    return partial(write_kwseval_output, result, evaluated, _aligned(result, evaluation))
+    return partial(write_kwseval_output, result, evaluated, _alignment_reader(result, evaluation))
 
 
 def _texts(queries: pa.Table) -> dict[str, str]:
-    """The texts of queries, by id; the id itself if occurrences were given without texts."""
-    from swsdask.formats.reference.nist_xml import texts_of
-
+    """Return the texts of queries, by id; the id itself if occurrences were given without texts."""
     return {query: text or query for query, text in zip(queries["query"].to_pylist(), texts_of(queries), strict=True)}
 
 
 def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart]:
-    """The conditions that KWSEval reports, under its titles, in its order."""
+    """Return the conditions that KWSEval reports, under its titles, in its order."""
     from swsdask.archive.reference import build_reference
-    from swsdask.archive.reference_tables import speech_seconds
     from swsdask.render.kwseval_output import ReportPart
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -143,11 +153,15 @@ def _kwseval_parts(by: Iterable[str], evaluation: Evaluation) -> list[ReportPart
     return [parts[title] for title in sorted(parts)]
 
 
+def _stdeval_measures(names: list[str] | None) -> list[str]:
+    from swsdask.render.stdeval_output import NEEDED
+
+    return list(dict.fromkeys([*(names or ()), *NEEDED]))
+
+
 def _stdeval(result: Result, evaluation: Evaluation) -> Official:
-    """The writer of STDEval's reports, for a result with their measures, its alignment and types of source."""
+    """Return the writer of STDEval's reports, for a result with their measures, its alignment and types of source."""
     from swsdask.archive.reference import build_reference
-    from swsdask.archive.reference_tables import speech_seconds
-    from swsdask.model.settings import weights
     from swsdask.render.stdeval_output import ALL, NEEDED, TYPES, StdevalContext, write_stdeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -155,9 +169,9 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         raise SettingsError("STDEval's reports are of occurrences: set trials=virtual.")
     _require("STDEval's reports", NEEDED, result)
     _require_decisions("STDEval's reports", result)
-    aligned = _aligned(result, evaluation)
+    aligned = _alignment_reader(result, evaluation)
     if aligned is None:
-        raise SettingsError("STDEval's reports need the alignment: score with alignment=True, or --alignment.")
+        raise SettingsError("STDEval's reports need the alignment: score with alignment=True.")
     documents = archive.documents
     kinds = sorted({*documents["source_type"].to_pylist()})
     own = {title: [kind for kind in kinds if kind.upper() == title] for title in TYPES}
@@ -191,22 +205,18 @@ def _stdeval(result: Result, evaluation: Evaluation) -> Official:
         seconds={title: speech_seconds(part, settings.compat) for title, part in parts.items()},
         texts=_texts(archive.queries),
         types={(row["document"], row["channel"]): row["source_type"] for row in places},
-        times={system: _search_times(system, run["files"], archive) for system, run in result.manifest["runs"].items()},
+        times=_search_times(result, archive),
         decided=_decision_scores(result, archive) if settings.outside == "drop" else {},
     )
     return partial(write_stdeval_output, result, evaluated, aligned)
 
 
-def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
+def _alignment_reader(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table] | None:
     """Return a function that gives the alignment of a system, with numbers as files spell them; None without one."""
-    from swsdask.archive.occurrences import kwseval_read, kwseval_units
-    from swsdask.formats.runs.read import spelled_starts, with_texts
-
     rows = result.alignment_rows
     if rows is None:
         return None
-    settings, held = evaluation.settings.evaluation, {run.system for run in evaluation.archive.runs}
-    runs = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
+    settings, runs = evaluation.settings.evaluation, _files_read(result, evaluation.archive)
     files = evaluation.files
     rttm = files.rttm if files and not files.tables else None
     encoding = (evaluation.archive.words.schema.metadata or {}).get(b"encoding", b"utf-8").decode()
@@ -225,28 +235,30 @@ def _aligned(result: Result, evaluation: Evaluation) -> Callable[[str], pa.Table
     return aligned
 
 
-def _search_times(system: str, files: Iterable[str], archive: Archive) -> dict[str, float]:
-    """Return the search time of each query that a list of detections reports, from the archive or the file."""
-    from swsdask.formats.recognise import Format, sniff
-    from swsdask.formats.runs.xml import search_times
+def _files_read(result: Result, archive: Archive) -> dict[str, Sequence[str]]:
+    """Return the files of each system whose run the archive does not hold."""
+    held = {run.system for run in archive.runs}
+    return {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
 
-    held = next((run.attributes for run in archive.runs if run.system == system), None)
-    if held is not None:
-        said = {key.partition(".")[2]: value for key, value in held.items() if key.startswith("search_time.")}
-    else:
-        said = {
-            query: time for file in files if sniff(file) == Format.RUN_XML for query, time in search_times(file).items()
-        }
-    return {query: float(value) for query, value in said.items()}
+
+def _search_times(result: Result, archive: Archive) -> dict[str, dict[str, float]]:
+    """Return the search times of queries that lists of detections report, by system, from the archive or the files."""
+    files, attributes = _files_read(result, archive), {run.system: run.attributes for run in archive.runs}
+    times: dict[str, dict[str, float]] = {}
+    for system in result.manifest["runs"]:
+        if system in files:
+            lists = (file for file in files[system] if sniff(file) == Format.RUN_XML)
+            reported = [each for file in lists for each in search_times(file).items()]
+        else:
+            stored = attributes[system].items()
+            reported = [(key.partition(".")[2], time) for key, time in stored if key.startswith("search_time.")]
+        times[system] = {query: float(time) for query, time in reported}
+    return times
 
 
 def _decision_scores(result: Result, archive: Archive) -> dict[str, tuple[float, float]]:
     """Return, for each system with lists of detections in files, the highest score with NO and the lowest with YES."""
-    from swsdask.formats.recognise import Format, sniff
-    from swsdask.formats.runs.xml import decision_scores
-
-    held = {run.system for run in archive.runs}
-    files = {system: run["files"] for system, run in result.manifest["runs"].items() if system not in held}
+    files = _files_read(result, archive)
     lists = {system: own for system, own in files.items() if own and {*map(sniff, own)} == {Format.RUN_XML}}
     return {system: decision_scores(own) for system, own in lists.items()}
 
@@ -266,9 +278,14 @@ def _require_decisions(files: str, result: Result) -> None:
         )
 
 
+def _mediaeval_measures(names: list[str] | None) -> list[str] | None:
+    from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES
+
+    return [*dict.fromkeys([*names, *MEDIAEVAL_MEASURES, *MEDIAEVAL_TOOL_MEASURES])] if names else names
+
+
 def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
-    """The writer of the lines of MediaEval's tool, for document trials and a result with the numbers that it prints."""
-    from swsdask.formats.find import ReferenceFiles
+    """Return the writer of MediaEval's lines, for document trials and a result with the numbers in them."""
     from swsdask.render.short_outputs import MEDIAEVAL_MEASURES, MEDIAEVAL_TOOL_MEASURES, Loaded, write_mediaeval_output
 
     settings, archive = evaluation.settings.evaluation, evaluation.archive
@@ -291,7 +308,7 @@ def _mediaeval(result: Result, evaluation: Evaluation) -> Official:
 
 
 def _tde(result: Result) -> Official:
-    """The writer of the challenge's files, for a result of `discover` with all measures of its definition."""
+    """Return the writer of the challenge's files, for a result of `discover` with all measures of its definition."""
     from swsdask.render.short_outputs import write_tde_output
 
     if result.manifest.get("kind") != "discovery":
@@ -301,11 +318,14 @@ def _tde(result: Result) -> Official:
     return lambda folder: write_tde_output(result, folder)
 
 
-_OF_A_RESULT: dict[str, Callable[[Result], Official]] = {"tde": _tde, "trec_eval": _trec_eval}
+def _tde_measures(names: list[str] | None) -> list[str] | None:
+    return names
 
 
-_OF_AN_EVALUATION: dict[str, Callable[[Result, Evaluation], Official]] = {
-    "kwseval": _kwseval,
-    "mediaeval": _mediaeval,
-    "stdeval": _stdeval,
+_TOOLS = {
+    "kwseval": OfficialTool(_kwseval, _kwseval_measures),
+    "mediaeval": OfficialTool(_mediaeval, _mediaeval_measures),
+    "stdeval": OfficialTool(_stdeval, _stdeval_measures),
+    "tde": OfficialTool(_tde, _tde_measures, needs_evaluation=False),
+    "trec_eval": OfficialTool(_trec_eval, _trec_eval_measures, needs_evaluation=False),
 }

@@ -17,7 +17,7 @@ from swsdask.archive.protocols import Archive, FindRule
 from swsdask.archive.reference_files import read_reference, reference_of_tables, search_transcript
 from swsdask.archive.reference_tables import JudgedFiles, ReferenceTables
 from swsdask.archive.store import find_archive
-from swsdask.archive.stored_tables import NO_HASHES
+from swsdask.archive.stored_tables import verification_notes
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
 from swsdask.model.errors import SettingsError, check_whole, choices, counted, listed
@@ -68,7 +68,7 @@ class Evaluation:
 
     @classmethod
     def of(cls, archive: Archive, settled: Settled, files: ReferenceFiles | None = None) -> Self:
-        """An evaluation of an archive with its settled settings."""
+        """Return an evaluation of an archive with its settled settings."""
         return cls(archive, settled.settings, files, settled.overridden, settled.notes, settled.judged)
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Evaluation:
         return tuple(run.system for run in self.archive.runs)
 
     def table(self, name: str, systems: str | Iterable[str] | None = None) -> pa.Table:
-        """A table of the evaluation with ids and seconds: documents, queries, occurrences, judgments or detections.
+        """Return a table with ids and seconds: documents, queries, occurrences, judgments or detections.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class Evaluation:
         return search_transcript(readable(transcript), self.archive.queries, FindRule.of(self.settings.evaluation))
 
     def detections(self, systems: str | Iterable[str] | None = None) -> pa.RecordBatchReader:
-        """The detections of runs in the archive as a stream of Arrow record batches, with ids and seconds.
+        """Return the detections of runs in the archive as a stream of Arrow record batches, with ids and seconds.
 
         Parameters
         ----------
@@ -311,8 +311,7 @@ def open(  # noqa: A001
             raise SettingsError(f"{place} is an archive with its own reference: remove the other reference arguments.")
         archive.fetch()
         evaluation = Evaluation.of(archive, Settled.of_archive(layers, archive.kept))
-        untold = (NO_HASHES,) if archive.verification == "no hashes" else ()
-        return replace(evaluation, notes=(*evaluation.notes, *untold))
+        return replace(evaluation, notes=(*evaluation.notes, *verification_notes(archive.verification)))
     settled = Settled.of_files(layers)
     if qrels is not None:
         others = (source, ecf, rttm, queries, documents, occurrences, lexicon, vocabulary, version)
@@ -329,14 +328,14 @@ def open(  # noqa: A001
 
 
 def as_evaluation(given: Evaluation | Location) -> Evaluation:
-    """The given evaluation, or the one at a path or URL, opened with its own settings."""
+    """Return the given evaluation, or the one at a path or URL, opened with its own settings."""
     return given if isinstance(given, Evaluation) else open(given)
 
 
 def settings_layers(
     preset: str | None, compat: str | None, explicit: GivenSettings | None, *, judged: bool = False
 ) -> Layers:
-    """The given layers of settings. Raises `SettingsError` for an unknown preset or a wrong type."""
+    """Return the given layers of settings. Raises `SettingsError` for an unknown preset or a wrong type."""
     return Layers(None if preset is None else load_preset(preset), compat, explicit_settings(explicit), judged)
 
 
@@ -390,7 +389,10 @@ def reference_files(
     lexicon: Location | None = None,
     vocabulary: Location | None = None,
 ) -> ReferenceFiles:
-    """The files of a reference, from its folder or by name. Raises `SettingsError` unless exactly one is given."""
+    """Return the files of a reference, from its folder or by name.
+
+    Raises `SettingsError` unless exactly one is given.
+    """
     if queries is not None and not isinstance(queries, str | os.PathLike):
         raise SettingsError("queries in memory go with documents and occurrences in memory.")
     if source is not None and not any((ecf, rttm, queries)):

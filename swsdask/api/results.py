@@ -17,18 +17,53 @@ from swsdask.model.leaderboard import board
 from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 from swsdask.places.reading import Location
+from swsdask.places.writing import replacing, together
 
 _TOLERANCE = 1e-9
 """Relative tolerance: numbers that differ by more are different."""
 
 
-def report(result: Result, path: Location, *, comparison: Comparison | None = None) -> None:
+def read_result(directory: Location) -> Result:
+    """Read a result from the directory that `write` wrote it to.
+
+    Parameters
+    ----------
+    directory : path or URL
+        The directory, with scores.parquet and manifest.json. Files with other content than the manifest lists are
+        errors.
+
+    Returns
+    -------
+    Result
+        The scores, manifest and notes; curves, alignment and texts of queries if they were written; and the comparison
+        that `write_comparison` added, if any.
+
+    Raises
+    ------
+    InputError
+        The directory does not hold a result that `write` wrote, or a file is missing or was changed.
+
+    Examples
+    --------
+    With the files of ``swsdask demo --hours 1 --queries 20``:
+
+    >>> import swsdask as sws
+    >>> result = sws.read_result("demo/results")
+    >>> result.scores["system"].unique().tolist()[:2]
+    ['calibrated', 'keyword-specific']
+    """
+    from swsdask.render.outputs import read_outputs
+
+    return read_outputs(directory)
+
+
+def report(result: Result | Location, path: Location, *, comparison: Comparison | None = None) -> None:
     """Write a self-contained HTML page with the leaderboard, DET curves and the numbers of every query.
 
     Parameters
     ----------
-    result : Result
-        The result of `score` or `discover`.
+    result : Result, path or URL
+        The result of `score` or `discover`, or the directory to which it was written.
     path : path or URL
         The file to write.
     comparison : Comparison, optional
@@ -38,6 +73,8 @@ def report(result: Result, path: Location, *, comparison: Comparison | None = No
     ------
     SettingsError
         The comparison has numbers that differ from those of the result.
+    InputError
+        The directory does not hold a result that `write` wrote.
     OSError, InputError
         The page cannot be written.
 
@@ -51,7 +88,7 @@ def report(result: Result, path: Location, *, comparison: Comparison | None = No
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render.html import write_report
 
-    _expect(Result, result)
+    result = _as_result(result)
     if comparison is not None:
         _expect(Comparison, comparison)
     shown = result if comparison is None else _with_comparison(result, comparison)
@@ -80,7 +117,7 @@ def write(
     directory : path or URL
         The directory, made if it does not exist.
     outputs : str or iterable of str, optional
-        The files to write in addition to manifest.json: "scores", "json", "curves", "report". `renew_report` and
+        The files to write in addition to manifest.json: "scores", "json", "curves", "report". `read_result` and
         `compare` can read only a directory with scores. Default: all, but scores.json only for up to 200 000 numbers.
     tool : {"kwseval", "mediaeval", "stdeval", "tde", "trec_eval"}, optional
         An official tool whose files are written too, from the numbers of the result. The numbers equal the tool's if
@@ -133,7 +170,7 @@ FIGURES = ("det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard")
 
 
 def plot(
-    result: Result,
+    result: Result | Location,
     path: Location,
     kind: str = "det",
     *,
@@ -148,8 +185,8 @@ def plot(
 
     Parameters
     ----------
-    result : Result
-        The result of `score`.
+    result : Result, path or URL
+        The result of `score`, or the directory to which it was written.
     path : path or URL
         The file to write. Its ending, .svg, .pdf or .png, determines the format.
     kind : {"det", "det_pooled", "ece", "ape", "precision_recall", "leaderboard"}, default "det"
@@ -166,6 +203,8 @@ def plot(
     ------
     SettingsError
         The result has no such system, condition, curve or measure, the format is unknown, or matplotlib is missing.
+    InputError
+        The directory does not hold a result that `write` wrote.
     OSError, InputError
         The file cannot be written.
 
@@ -176,9 +215,7 @@ def plot(
     >>> import swsdask as sws
     >>> sws.plot(sws.score("demo/archive", ["atwv", "mtwv"]), "det.svg")
     """
-    from swsdask.places.writing import replacing
-
-    _expect(Result, result)
+    result = _as_result(result)
     draw: dict[str, Callable[..., object]] = {
         "det": result.plot_det,
         "det_pooled": partial(result.plot_det, pooled=True),
@@ -234,7 +271,6 @@ def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
     ['intervals.parquet', 'differences.parquet', 'comparison.json', 'report.html']
     """
     from swsdask.comparison.rank_correlation import rank_correlations
-    from swsdask.places.writing import together
     from swsdask.render import outputs
     from swsdask.render.comparison import comparison_files
 
@@ -242,8 +278,16 @@ def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
     if not outputs.is_result(directory):
         with together(directory) as hidden:
             return comparison_files(comparison, hidden)
-    result = outputs.read_outputs(directory)
+    result = read_result(directory)
     return outputs.renew_report(directory, _with_comparison(result, comparison), rank_correlations(result))
+
+
+def _as_result(given: Result | Location) -> Result:
+    """Return a result itself, or read it from a directory. Raises `SettingsError` for another type."""
+    if isinstance(given, str | os.PathLike):
+        return read_result(given)
+    _expect(Result, given)
+    return given
 
 
 def _expect(kind: type[Result | Comparison], given: object) -> None:
@@ -253,7 +297,7 @@ def _expect(kind: type[Result | Comparison], given: object) -> None:
 
 
 def _with_comparison(result: Result, comparison: Comparison) -> Result:
-    """The result with a comparison. Raises `SettingsError` if the comparison has other numbers."""
+    """Return the result with a comparison. Raises `SettingsError` if the comparison has other numbers."""
     there = board(result.overall)
     for row in comparison.interval_table.to_pylist():
         value = there.value(row["condition"], row["system"], row["measure"])
@@ -293,5 +337,5 @@ def renew_report(directory: Location) -> None:
     from swsdask.comparison.rank_correlation import rank_correlations
     from swsdask.render import outputs
 
-    result = outputs.read_outputs(directory)
+    result = read_result(directory)
     outputs.renew_report(directory, result, rank_correlations(result))

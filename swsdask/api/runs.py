@@ -24,7 +24,7 @@ from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor
 from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
-from swsdask.formats.runs.encoding import Encoding, read_encoding
+from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import SettingsError, choices, cut
 from swsdask.model.schemas import RunSource
@@ -97,7 +97,7 @@ def given_runs(
 
 
 def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
-    """Each run as it is given: its name in messages if it is a table, its system if that is given, and the run."""
+    """Return each run as given: its name in messages if it is a table, its system if that is given, and the run."""
     if runs is None:
         return []
     if is_table(runs) or are_scores(runs) or is_uncomputed(runs):
@@ -125,7 +125,7 @@ def by_system(runs: Mapping[str, Given]) -> dict[str, Given]:
 
 
 def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableRun]) -> list[str]:
-    """The named systems of an archive, sorted; none if all runs are to be read.
+    """Return the named systems of an archive, sorted; none if all runs are to be read.
 
     Raises `SettingsError` for a path that does not exist, and for systems together with files or the tables `others`.
     """
@@ -143,20 +143,13 @@ def _systems(places: Sequence[str], held: Sequence[str], others: Sequence[TableR
 
 
 def rows_to_score(archive: Archive, runs: GivenRuns) -> int:
-    """The number of detections to score, estimated for files."""
+    """Return the number of detections to score, estimated for files."""
     named = set(runs.systems)
     return runs.rows_about + sum(run.rows for run in archive.runs if run.system in named)
 
 
-def runs_for(
-    evaluation: Evaluation,
-    runs: Runs,
-    frame_shift: float | None = None,
-    negate_scores: bool = False,
-    segments: Location | None = None,
-) -> GivenRuns:
+def runs_for(evaluation: Evaluation, runs: Runs, encoding: Encoding) -> GivenRuns:
     """Normalise the runs to be scored in an evaluation, see `given_runs`; the encoding is that of all tables."""
-    encoding = read_encoding(frame_shift, negate_scores, segments)
     return given_runs(runs, evaluation.systems, judged=evaluation.judged, encoding=encoding)
 
 
@@ -180,7 +173,7 @@ def with_runs(
         yield archive, list(runs.systems)
         return
     if not runs.sources:
-        raise SettingsError("No RUN to score: give tables, files, folders or globs, or an archive that holds runs.")
+        raise SettingsError("No runs to score: give tables, files, folders or globs, or an archive that holds runs.")
     tables = ReferenceTables.of(archive)
     if evaluation.judged:
         tables = with_documents_of(tables, runs.sources, executor)

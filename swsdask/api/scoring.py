@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -13,29 +13,28 @@ import pyarrow as pa
 from swsdask.api.manifest import circumstances, manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
 from swsdask.api.runs import GivenRuns, Runs, given_runs, rows_to_score, runs_for, with_runs
-from swsdask.archive.cache import CacheCounts, CachedStatistics, cached_statistics_of
+from swsdask.archive.cache import CacheCounts, cached_statistics_of
 from swsdask.archive.conditions import OF_RUNS
 from swsdask.archive.memory import RunsInMemory
-from swsdask.archive.protocols import Run, check_reference, check_runs
+from swsdask.archive.protocols import Archive, Run, check_reference, check_runs
 from swsdask.archive.reference import build_references, collection_statistics
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.execution.executor import Executor, Progress, SerialExecutor
 from swsdask.execution.open import MANY, engine_of, for_systems, working
 from swsdask.formats.reference.nist_xml import texts_of
+from swsdask.formats.runs.encoding import read_encoding
 from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments, select, with_points
 from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import as_names, check_some
-from swsdask.measures.processing_load import ProcessingLoad
 from swsdask.model.errors import LISTED, SettingsError, counted, cut, listed
-from swsdask.model.resources import ProcessingLoadSettings, Resources
 from swsdask.model.results import QUERY_TEXTS, Note, Result, note_lines
-from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
 from swsdask.places.reading import Location
-from swsdask.scoring.result_tables import CachedResults, Observer, cached_results_of
+from swsdask.scoring.result_tables import Observer, cached_results_of
 from swsdask.scoring.rounds import ResultTables
+from swsdask.scoring.run_notes import note_missing_loads, note_missing_times, note_unlisted_queries
 from swsdask.scoring.score import runs_of, score_archive
 
 Measures = str | Measure | Iterable[str | Measure] | None
@@ -136,8 +135,9 @@ def score(
     >>> list(result.scores["condition"].unique())
     ['all', 'oov=false', 'oov=true']
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     evaluation = as_evaluation(evaluation)
-    given = runs_for(evaluation, runs, frame_shift, negate_scores, segments)
+    given = runs_for(evaluation, runs, encoding)
     return score_observed(evaluation, measures, given, by, executor, alignment, buckets, progress, cache=cache)[0]
 
 
@@ -156,82 +156,29 @@ def score_observed(
     """Score as `score` does. Also return what the `observer` collects from each system."""
     by = as_names(by) or []
     began = time.time()
-    names, families, settings = requested(measures, evaluation.settings)
+    names, families, settings = resolve_measures(measures, evaluation.settings)
+    weighed = any(family not in RANKED for family in families)
+    if evaluation.judged:
+        families = [each for each in families if not isinstance(each, GeneralisedAveragePrecision)]
     with ExitStack() as stack:
         rows = rows_to_score(evaluation.archive, runs)
         after = stack.enter_context(ExitStack())
         distant = evaluation.archive.is_distant
-        workers = stack.enter_context(working(settings, executor, rows, progress, distant=distant))
-        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, buckets, after))
-        held = runs_of(archive, systems)
-        weighed = any(family not in RANKED for family in families)
-        notes = [*check_reference(archive, settings.evaluation)]
-        of_runs = {system: [*own] for system, own in check_runs(archive, held, settings.evaluation).items()}
-        for system, note in _missing_loads(held, names, settings.evaluation.processing_load):
-            of_runs[system].append(note)
-        if evaluation.judged:
-            families = [each for each in families if not isinstance(each, GeneralisedAveragePrecision)]
-        for system, note in _missing_times(held, names, judged=evaluation.judged):
-            of_runs[system].append(note)
-        apart = observer is not None and observer.apart
-        keys = [key.split(",") for key in by]
-        references = build_references(archive, settings.evaluation, keys, held, apart=apart)
-        for system, note in _unlisted(references):
-            of_runs[system].append(note)
-        reference = references[0][0]
-        require_judgments(names, reference)
-        if len(references) > 1 and apart:
-            raise SettingsError(
-                f'Each run has its own queries, because of {OF_RUNS} or unlisted_queries = "exclude": documents cannot '
-                "be drawn."
-            )
-        caches_of_statistics: list[CachedStatistics] = []
-        caches_of_results: list[CachedResults] = []
-        scorers = workers
+        opened = stack.enter_context(working(settings, executor, rows, progress, distant=distant))
+        archive, systems = stack.enter_context(with_runs(evaluation, runs, opened, buckets, after))
+        prepared = _prepare(archive, systems, names, settings, by, evaluation.judged, observer)
 
-        def scored(reference: Reference, runs_of_it: Sequence[Run]) -> ResultTables:
-            nonlocal scorers
-            cached_statistics = cached_statistics_of(archive, reference) if cache else None
-            cached_results = None
-            if cache and observer is None:
-                cached_results = cached_results_of(archive, reference, settings.evaluation, families, names)
-            caches_of_statistics.extend([] if cached_statistics is None else [cached_statistics])
-            caches_of_results.extend([] if cached_results is None else [cached_results])
-            if scorers is workers:
-                left = len(runs_of_it) if cached_results is None else cached_results.count_missing(runs_of_it, MANY)
-                scorers = for_systems(left, archive.place, workers, engine_of(settings, executor), progress, stack)
-            return score_archive(
-                archive,
-                [run.system for run in runs_of_it],
-                reference,
-                families,
-                settings,
-                scorers,
-                measures=names,
-                alignment=alignment,
-                progress=progress,
-                observer=observer,
-                cached_statistics=cached_statistics,
-                cached_results=cached_results,
-            )
+        def choose(n_systems: int) -> Executor:
+            return for_systems(n_systems, archive.place, opened, engine_of(settings, executor), progress, stack)
 
-        tables = ResultTables.joined([scored(*each) for each in references], systems)
-        of_statistics, of_results = (
-            [each.files.tally for each in caches] for caches in (caches_of_statistics, caches_of_results)
-        )
-        faults = [each.fault for each in (*of_statistics, *of_results) if each.fault is not None]
-        if faults:
-            notes.append(
-                f"What was computed cannot be cached in the archive; it is computed again next time: {faults[0]}"
-            )
-        of_systems = {system: (*of_runs[system], *own) for system, own in tables.notes.items()}
+        scoring = _Scoring(archive, names, families, settings, opened, choose, alignment, progress, observer, cache)
+        tables = ResultTables.joined([scoring.score(*each) for each in prepared.references], systems)
+        notes = [*prepared.notes, *scoring.notes]
+        of_systems = {system: (*prepared.of_runs[system], *own) for system, own in tables.notes.items()}
         manifest = manifest_of(archive, systems, settings, names, by)
-        manifest["collection"] = collection_statistics(archive.queries, reference)
-        manifest |= circumstances(began, scorers, archive.verification, evaluation.overridden, of_systems)
-        manifest["run"] |= {
-            "statistics": _told(of_statistics, "counted") if caches_of_statistics else None,
-            "results": _told(of_results, "computed") if caches_of_results else None,
-        }
+        manifest["collection"] = collection_statistics(archive.queries, prepared.reference)
+        manifest |= circumstances(began, scoring.executor, archive.verification, evaluation.overridden, of_systems)
+        manifest["run"] |= scoring.count_reused()
     on_systems = tuple(note_lines(of_systems))
     result = Result(
         score_rows=tables.scores,
@@ -242,13 +189,130 @@ def score_observed(
         manifest=manifest,
         notes=(
             *evaluation.notes,
-            *interpretation(reference, settings.evaluation, costs=weighed),
+            *interpretation(prepared.reference, settings.evaluation, costs=weighed),
             *notes,
             *on_systems,
         ),
         system_notes=on_systems,
     )
     return result, tables.observed
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """The references, each with the runs that are scored against it; notes on the reference, and on each run."""
+
+    references: list[tuple[Reference, list[Run]]]
+    notes: list[str]
+    of_runs: dict[str, list[Note]]
+
+    @property
+    def reference(self) -> Reference:
+        """The first of the references, whose collection and settings a result reports."""
+        return self.references[0][0]
+
+
+def _prepare(
+    archive: Archive,
+    systems: Sequence[str],
+    names: Sequence[str] | None,
+    settings: Settings,
+    by: Sequence[str],
+    judged: bool,
+    observer: Observer | None,
+) -> _Prepared:
+    """Check the reference and the runs, and build what the runs are scored against.
+
+    Raises `SettingsError` if the requested measures, conditions or observer do not go with the reference or the runs.
+    """
+    held = runs_of(archive, systems)
+    notes = [*check_reference(archive, settings.evaluation)]
+    of_runs = {system: [*own] for system, own in check_runs(archive, held, settings.evaluation).items()}
+    apart = observer is not None and observer.apart
+    keys = [key.split(",") for key in by]
+    references = build_references(archive, settings.evaluation, keys, held, apart=apart)
+    for system, note in (
+        *note_missing_loads(held, names, settings.evaluation.processing_load),
+        *note_missing_times(held, names, judged=judged),
+        *note_unlisted_queries(references),
+    ):
+        of_runs[system].append(note)
+    require_judgments(names, references[0][0])
+    if len(references) > 1 and apart:
+        raise SettingsError(
+            f'Documents cannot be resampled, because {OF_RUNS} or unlisted_queries = "exclude" gives each run its own '
+            "queries."
+        )
+    return _Prepared(references, notes, of_runs)
+
+
+@dataclass(eq=False)
+class _Scoring:
+    """The scoring of runs against one reference after another, with the caches of the archive.
+
+    `executor` is the open one until `choose`, called with the number of systems to score, returns another.
+    """
+
+    archive: Archive
+    names: list[str] | None
+    families: Sequence[Measure]
+    settings: Settings
+    executor: Executor
+    choose: Callable[[int], Executor]
+    alignment: bool
+    progress: Progress | None
+    observer: Observer | None
+    cache: bool
+    _has_chosen: bool = False
+    _statistics: list[CacheCounts] = field(default_factory=list)
+    _results: list[CacheCounts] = field(default_factory=list)
+
+    def score(self, reference: Reference, runs: Sequence[Run]) -> ResultTables:
+        """Score the runs of one reference."""
+        statistics = cached_statistics_of(self.archive, reference) if self.cache else None
+        results = None
+        if self.cache and self.observer is None:
+            results = cached_results_of(self.archive, reference, self.settings.evaluation, self.families, self.names)
+        self._statistics += [] if statistics is None else [statistics.files.tally]
+        self._results += [] if results is None else [results.files.tally]
+        if not self._has_chosen:
+            chosen = self.choose(len(runs) if results is None else results.count_missing(runs, MANY))
+            self._has_chosen, self.executor = chosen is not self.executor, chosen
+        return score_archive(
+            self.archive,
+            [run.system for run in runs],
+            reference,
+            self.families,
+            self.settings,
+            self.executor,
+            measures=self.names,
+            alignment=self.alignment,
+            progress=self.progress,
+            observer=self.observer,
+            cached_statistics=statistics,
+            cached_results=results,
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """A note if what was computed could not be stored."""
+        faults = [each.fault for each in (*self._statistics, *self._results) if each.fault is not None]
+        if not faults:
+            return []
+        return [f"What was computed cannot be cached in the archive; it is computed again next time: {faults[0]}"]
+
+    def count_reused(self) -> dict[str, dict[str, int] | None]:
+        """Count the statistics and results that were reused, and those that were made; None without a cache."""
+        return {
+            "statistics": _count_reused(self._statistics, "counted"),
+            "results": _count_reused(self._results, "computed"),
+        }
+
+
+def _count_reused(tallies: Sequence[CacheCounts], made: str) -> dict[str, int] | None:
+    if not tallies:
+        return None
+    return {"kept": sum(each.used for each in tallies), made: sum(each.made for each in tallies)}
 
 
 def plan(
@@ -289,9 +353,10 @@ def plan(
     all: 19 queries, 3,600 trials each
     measures: atwv, mtwv
     """
+    encoding = read_encoding(frame_shift, negate_scores, segments)
     evaluation = as_evaluation(evaluation)
-    names, families, settings = requested(measures, evaluation.settings)
-    given, by = runs_for(evaluation, runs, frame_shift, negate_scores, segments), as_names(by) or []
+    names, families, settings = resolve_measures(measures, evaluation.settings)
+    given, by = runs_for(evaluation, runs, encoding), as_names(by) or []
     with with_runs(evaluation, given, SerialExecutor()) as (archive, systems):
         held = runs_of(archive, systems)
         notes = (
@@ -319,60 +384,19 @@ def plan(
 
 
 def _others(runs: Sequence[Run]) -> Iterator[str]:
-    """The line that counts the runs that a plan does not name."""
+    """Yield the line that counts the runs that a plan does not name."""
     if runs:
         yield f"and {counted(len(runs), 'systems')} more: {counted(sum(run.rows for run in runs), 'detections')}"
 
 
-def _told(tallies: Sequence[CacheCounts], made: str) -> dict[str, int]:
-    """Return how many results were reused from the archive, and how many were `made` now."""
-    return {"kept": sum(each.used for each in tallies), made: sum(each.made for each in tallies)}
-
-
 def _query_texts(queries: pa.Table) -> pa.Table | None:
-    """The texts of queries as a table of `QUERY_TEXTS`; None if none has one."""
+    """Return the texts of queries as a table of `QUERY_TEXTS`; None if none has one."""
     texts = texts_of(queries)
     return pa.table([queries["query"], pa.array(texts, pa.string())], schema=QUERY_TEXTS) if any(texts) else None
 
 
-def _unlisted(references: Iterable[tuple[Reference, Sequence[Run]]]) -> Iterator[tuple[str, Note]]:
-    """Report how many queries are left out because a run does not list them."""
-    for reference, runs in references:
-        left_out = int((~reference.conditions[0].all_queries).sum())
-        if left_out:
-            note = Note.of_count("Left out because the run does not list them: ", left_out, "queries", ".")
-            yield from ((run.system, note) for run in runs)
-
-
-def _missing_loads(
-    held: Iterable[Run], measures: Iterable[str] | None, settings: ProcessingLoadSettings
-) -> Iterator[tuple[str, Note]]:
-    """Report measures of processing load that were requested by name and that a run has no resources for."""
-    load = [name for name in ProcessingLoad.names if name in (measures or ())]
-    for run in held:
-        times = run.reported or Resources()
-        given = {
-            "isf": times.indexing.cpu_time is not None,
-            "ssf": times.searching.cpu_time is not None and settings.query_seconds is not None,
-        }
-        missing = [name for name in load if not given.get(name)]
-        if missing and run.resources is None:
-            said = f"no {', '.join(missing)}: there is no resources.toml beside the run."
-            yield run.system, Note(said, said)
-
-
-def _missing_times(held: Iterable[Run], measures: Iterable[str] | None, *, judged: bool) -> Iterator[tuple[str, Note]]:
-    """Report that GAP was requested by name where the run, or the judgments, have no times."""
-    named = [name for name in GeneralisedAveragePrecision.names if name in (measures or ())]
-    for run in held if named else ():
-        if judged or WITHOUT_TIMES in run.attributes:
-            whose = "the judgments" if judged else "the run"
-            said = f"no {', '.join(named)}: there are no times in {whose}."
-            yield run.system, Note(said, said)
-
-
-def requested(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:
-    """The names of the requested measures (None: all), the objects that compute them, the settings with their points.
+def resolve_measures(measures: Measures, settings: Settings) -> tuple[list[str] | None, list[Measure], Settings]:
+    """Return the names of the requested measures (None: all), their families, and the settings with their points.
 
     Names such as `twv@0.5` add a point to the settings. Raises `SettingsError` for an unknown name, and for a
     user-defined measure with the name of another.
@@ -457,7 +481,7 @@ class Scorer:
         self._evaluation = as_evaluation(evaluation)
         single = measures is None or isinstance(measures, str | Measure)
         self._measures: Measures = measures if single else list(cast("Iterable[str | Measure]", measures))
-        requested(self._measures, self._evaluation.settings)
+        resolve_measures(self._measures, self._evaluation.settings)
         self._by = as_names(by) or []
         settings = self._evaluation.settings.evaluation
         self._runs = RunsInMemory(ReferenceTables.of(self._evaluation.archive), settings)

@@ -212,6 +212,11 @@ NO_HASHES = (
 )
 
 
+def verification_notes(verification: Verification | None) -> tuple[str, ...]:
+    """Return the note on files without hashes, if an archive has such."""
+    return (NO_HASHES,) if verification == "no hashes" else ()
+
+
 def verification(files: Iterable[StoredFile], verify: bool) -> Verification:
     """Whether some files are verified when read."""
     if not verify:

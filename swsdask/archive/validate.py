@@ -13,7 +13,7 @@ import pyarrow as pa
 from swsdask.archive.encode import Codes, FileOrder, Tally, encode_piece
 from swsdask.archive.fragments import concatenate, in_order
 from swsdask.archive.reference_files import read_reference
-from swsdask.execution.executor import Executor, SerialExecutor
+from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
 from swsdask.formats.discovery import CHECKS, CorpusFiles, roles
 from swsdask.formats.files import noted
 from swsdask.formats.find import (
@@ -78,6 +78,7 @@ def validate(
     settings: EvaluationSettings = _DEFAULTS,
     executor: Executor | None = None,
     encoding: Encoding = PLAIN,
+    progress: Progress | None = None,
 ) -> Report:
     """Check files of any format. In a folder, check its reference, or otherwise its runs and files of term discovery.
 
@@ -85,8 +86,8 @@ def validate(
     checked against it as in scoring under `settings`: unknown queries and documents, detections outside the excerpts,
     and trials that a run has twice are problems, unless the settings allow them; then unknown ids are counted.
     `encoding` has the units of tables of runs. Each file of `corpus` must have the format of its role. The resources of
-    a run are checked with it. Each file is a task of the `executor`; None: this process checks them. Bad input raises
-    nothing.
+    a run are checked with it. Each file is a task of the `executor`; None: this process checks them. `progress`
+    receives the number of files done. Bad input raises nothing.
     """
     urls = list(urls)
     reference = reference or _only_reference(urls)
@@ -101,7 +102,11 @@ def validate(
     checked = []
     where = executor or SerialExecutor()
     where.check([file for file in files if os.path.exists(file) and not isinstance(file, Pipe)])
-    for each, own in where.map(_check_alone, files.items(), where.share(rules), label=_file_of, name="check"):
+    shown = or_unseen(progress)
+    shown.begin("checking", len(files))
+    for each, own in where.map(
+        _check_alone, files.items(), where.share(rules), label=_file_of, done=lambda _: shown.advance(1), name="check"
+    ):
         checked.append(each)
         problems.extend(own)
     beside = find_resources([each.file for each in checked if each.format in RUNS], problems)

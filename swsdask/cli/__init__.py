@@ -27,9 +27,9 @@ from swsdask.needless import leave_out
 COMMANDS = {
     "demo": ("demo", "Make a synthetic evaluation, score it, write a report."),
     "score": ("score", "Score runs against a reference, or an archive's own runs."),
-    "discover": ("score", "Score term discovery: classes of fragments."),
+    "discover": ("discovery", "Score term discovery: classes of fragments."),
     "ingest": ("archives", "Write a reference and runs into an archive."),
-    "validate": ("convert", "Check files and list every problem in them."),
+    "validate": ("archives", "Check files and list every problem in them."),
     "verify": ("archives", "Verify the files of an archive by their hashes."),
     "vacuum": ("archives", "Remove the files of an archive that belong to no version."),
     "expire": ("archives", "Remove old versions of an archive."),
@@ -37,19 +37,19 @@ COMMANDS = {
     "show": ("show", "Show what an archive contains."),
     "calibrate": ("convert", "Fit a map from scores to log-likelihood ratios, or apply one to runs."),
     "convert": ("convert", "Rewrite a run in another format."),
-    "compare": ("results", "Compute confidence intervals, and test differences between systems."),
-    "errors": ("results", "List the costliest queries of each system, with their errors."),
+    "compare": ("comparing", "Compute confidence intervals, and test differences between systems."),
+    "errors": ("comparing", "List the costliest queries of each system, with their errors."),
     "correlate": ("results", "Compute the rank correlation between measures."),
     "nightly": ("nightly", "Score the new runs of an inbox: history, board, gates."),
     "history": ("nightly", "Print how the numbers of an archive changed, night by night."),
     "report": ("results", "Write report.html from the results of a score."),
     "plot": ("results", "Draw DET and other curves as SVG, PDF or PNG."),
-    "measures": ("show", "List the measures, or define one."),
-    "settings": ("show", "List the settings, or explain some."),
-    "presets": ("show", "List the presets, or print one."),
-    "completion": ("show", "Print a script that completes words in bash, zsh or fish."),
+    "measures": ("catalogue", "List the measures, or define one."),
+    "settings": ("catalogue", "List the settings, or explain some."),
+    "presets": ("catalogue", "List the presets, or print one."),
+    "completion": ("catalogue", "Print a script that completes words in bash, zsh or fish."),
     "simulate": ("simulate", "Simulate systems, to study measures or to have files to try."),
-    "warm-up": ("simulate", "Compile the kernels, so that later commands need not."),
+    "warm-up": ("catalogue", "Compile the kernels, so that later commands need not."),
 }
 """Every command: its module, and its short help, so that `--help` need not import the module."""
 
@@ -66,11 +66,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of `COMMANDS`."""
+        """Return the commands in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported."""
+        """Import a command."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = getattr(
@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called. For an unknown name, the error names the nearest command."""
+        """Find the command that is called. For an unknown name, the error names the nearest command."""
         if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, 1)):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
@@ -109,7 +109,7 @@ class LazyGroup(click.Group):
             _discard_output()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing any."""
+        """Write the list of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, short_help) for name, (_, short_help) in COMMANDS.items()])
 
@@ -163,7 +163,7 @@ def _streams() -> Iterator[None]:
 
 
 def console() -> None:
-    """The installed command: `main` without needless garbage collection, and without needless libraries.
+    """Run the installed command: `main` without needless garbage collection, and without needless libraries.
 
     Nearly all objects that are made at the start stay: modules, kernels. Searching them for cycles, repeatedly while
     their number grows and again at the end, takes a fourth of the time of scoring a small evaluation. NumPy's BLAS is
@@ -247,10 +247,10 @@ def _run(arguments: list[str] | None) -> None:
         _discard_output()
     except Exception as error:
         traceback_if_asked()
-        _fail(*unforeseen(error))
+        _fail(*describe_unforeseen(error))
 
 
-def unforeseen(error: Exception) -> tuple[str, int]:
+def describe_unforeseen(error: Exception) -> tuple[str, int]:
     """Return the message and the exit code for an error of another library."""
     if (short := shortage(error)) is not None:
         return str(short), short.exit_code

@@ -1,27 +1,33 @@
-"""`swsdask ingest`, `verify`, `vacuum`, `expire` and `bench`: writing, checking, cleaning and timing archives."""
+"""`swsdask ingest`, `validate`, `verify`, `vacuum`, `expire` and `bench`: files and archives, from input to removal."""
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
+from dataclasses import asdict
 
 import click
 
 from swsdask.cli.options import (
+    CorpusOptions,
     EncodingOptions,
     EngineOptions,
     FiniteRange,
     ReferenceOptions,
     SettingsOptions,
+    corpus_options,
     encoding_options,
     engine_options,
     format_option,
     measures_option,
+    records_format_option,
     reference_and_runs,
     reference_options,
     runs_of_arguments,
     settings_options,
 )
+from swsdask.model.errors import ArchiveError, counted
 
 
 @click.command("ingest")
@@ -38,7 +44,7 @@ from swsdask.cli.options import (
 @click.option("--buckets", type=click.IntRange(1), help="Number of query buckets of a new archive (64).")
 @click.option(
     "--codec",
-    type=click.Choice(["lz4", "zstd"]),
+    type=click.Choice(["lz4", "zstd", "snappy", "gzip", "brotli", "none"]),
     default="lz4",
     help="Compression of new runs: lz4 reads faster, zstd is smaller.",
 )
@@ -71,7 +77,6 @@ def ingest(
     import swsdask as sws
     from swsdask.archive.store import is_archive, open_archive
     from swsdask.cli.progress import progress
-    from swsdask.model.errors import counted
     from swsdask.model.layers import KEPT_NONE
 
     directory, others = reference_and_runs(paths, given=bool(reference)) if paths else (None, [])
@@ -104,6 +109,68 @@ def ingest(
         click.echo(f"{KEPT_NONE} With --change-settings it keeps those given now.")
 
 
+@click.command("validate")
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option(
+    "--reference", metavar="DIRECTORY", help="The runs' queries and documents must be those of this reference."
+)
+@corpus_options
+@encoding_options
+@settings_options
+@engine_options
+@records_format_option
+def validate(
+    paths: tuple[str, ...],
+    reference: str | None,
+    chosen: SettingsOptions,
+    corpus: CorpusOptions,
+    encoded: EncodingOptions,
+    engine: EngineOptions,
+    form: str,
+) -> None:
+    """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
+
+    If one folder among them is a reference, the runs may only contain its queries and documents, as with --reference,
+    unless the settings allow unknown ones, such as --set unknown_queries=drop.
+
+    With --phones and --words (and --split, --folds, --within or --speakers), the files of a corpus are checked against
+    each other, and class files against them, as `swsdask discover` does with the same --definition.
+
+    Exit code 0: no problems; 2: stderr lists the problems. With csv or json, stdout has one record for each.
+    """
+    import swsdask as sws
+    from swsdask.archive.store import is_archive
+    from swsdask.cli.progress import progress
+    from swsdask.model.tables import records_as
+
+    if not paths and not any(corpus.arguments().values()):
+        raise click.UsageError("Give the files to check.")
+    for path in paths:
+        with suppress(ArchiveError):  # A file can be read where its folder cannot be listed.
+            if is_archive(path):
+                raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
+    with progress("files") as shown:
+        report = sws.validate(
+            paths,
+            reference,
+            **corpus.arguments(),
+            **encoded.arguments(),
+            **chosen.arguments(engine),
+            progress=shown,
+        )
+    if form != "text":
+        click.echo(records_as(form, [asdict(problem) for problem in report.problems]))
+    else:
+        for problem in report.problems:
+            click.echo(str(problem), err=True)
+    if report.total:
+        click.echo(f"swsdask: {counted(report.total, 'problems')}", err=True)
+        sys.exit(2)
+    for file in report.files if form == "text" else ():
+        counts = ", ".join(counted(count, what) for what, count in file.counts.items() if count)
+        click.echo(f"{file.file}: {file.format.value if file.format else 'unknown'}: {counts}")
+
+
 @click.command("verify")
 @click.argument("archive", metavar="ARCHIVE")
 @click.option("--repair", metavar="COPY", help="Replace damaged files with those of a copy of the archive.")
@@ -123,13 +190,10 @@ def verify(
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
-    from swsdask.execution.open import open_executor
-    from swsdask.model.errors import counted
-    from swsdask.model.layers import build_settings
 
-    settings = build_settings(explicit={"engine": engine.settings()})
-    with progress("files") as shown, open_executor(settings.engine, None, shown) as workplace:
-        found = sws.verify(archive, repair=repair, adopt=adopt, executor=workplace, progress=shown)
+    settings = {"engine": engine.settings()}
+    with progress("files") as shown:
+        found = sws.verify(archive, repair=repair, adopt=adopt, settings=settings, progress=shown)
     for name, instead in found.damaged.items():
         click.echo(f"{archive}/{name}: damaged: found {instead}", err=True)
     for name in found.repaired:
@@ -163,7 +227,6 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
     It is safe to run while others write. Nothing is removed if a version cannot be read: `swsdask verify` says why.
     """
     import swsdask as sws
-    from swsdask.model.errors import counted
 
     names = sws.vacuum(archive, older_than_s=older_than * 3600, dry_run=dry_run)
     for name in names:
@@ -189,7 +252,6 @@ def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bo
     `swsdask show --versions` lists the versions.
     """
     import swsdask as sws
-    from swsdask.model.errors import counted
 
     days = None if older_than is None else older_than * 86_400
     found = sws.expire(archive, keep=keep, older_than_s=days, dry_run=dry_run)
@@ -218,31 +280,18 @@ def bench(archive: str, measures: list[str] | None, engine: EngineOptions, form:
     """
     import swsdask as sws
     from swsdask.cli.progress import progress
-    from swsdask.model.errors import counted
+    from swsdask.render.archives import print_phases
 
     with progress() as shown:
         evaluation = sws.open(archive, settings={"engine": engine.settings()})
         found = sws.benchmark(evaluation, measures, progress=shown)
+    phases = found.to_arrow().to_pylist()
     if form == "json":
-        click.echo(json.dumps(found.to_arrow().to_pylist()))
+        click.echo(json.dumps(phases))
         return
-    from swsdask.render.console import standard_console, standard_table
-
-    headings = ("Phase", "Where", "Rows", "Seconds", "CPU", "Rows/s", "x the read")
-    table = standard_table(headings, ("Phase", "Where"))
-    for phase in found.to_arrow().to_pylist():
-        table.add_row(
-            phase["phase"],
-            "workers" if phase["workers"] else "here",
-            f"{phase['rows']:,}" if phase["rows"] else "",
-            f"{phase['seconds']:.3f}",
-            f"{phase['cpu_seconds']:.3f}",
-            f"{phase['rows_per_second']:,.0f}" if phase["rows"] else "",
-            f"{phase['of_read']:.2f}",
-        )
     of = f"{counted(found.systems, 'systems')}, {counted(found.rows, 'detections')}, {found.file_size / 1e6:,.1f} MB"
     click.echo(f"{of}, {counted(found.workers, 'workers')}")
-    standard_console(80).print(table)
+    print_phases(phases)
     more = [workers for workers in MORE_WORKERS if workers > found.workers]
     estimates = ", ".join(f"{found.seconds_with(workers):.2f} s with {workers}" for workers in more)
     click.echo(

@@ -1,34 +1,28 @@
-"""`swsdask validate`, `convert` and `calibrate`: checking files, rewriting runs, mapping scores."""
+"""`swsdask convert` and `calibrate`: rewriting runs in other formats, and with calibrated scores."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from swsdask.cli.options import (
-    CorpusOptions,
     EncodingOptions,
     EngineOptions,
     ReferenceOptions,
     SettingsOptions,
-    corpus_options,
     encoding_options,
     engine_options,
     open_evaluation,
-    records_format_option,
     reference_options,
     settings_options,
 )
-from swsdask.model.errors import FEW, ArchiveError, counted, listed, one_line
+from swsdask.model.errors import FEW, Problems, counted, listed, one_line
 
 if TYPE_CHECKING:
-    from swsdask.api.calibrating import Applied
-    from swsdask.api.calibration_maps import Calibration
-    from swsdask.model.errors import Problems
+    from swsdask.calibration.applying import Applied
+    from swsdask.calibration.maps import Calibration
     from swsdask.model.schemas import RunPiece
 
 
@@ -37,67 +31,6 @@ Examples:
   swsdask calibrate DEVRUN --on DEV --preset sws2013 --out calibration.toml
   swsdask calibrate --apply calibration.toml EVALRUN... --out calibrated
 """
-
-
-@click.command("validate")
-@click.argument("paths", nargs=-1, metavar="PATH...")
-@click.option(
-    "--reference", metavar="DIRECTORY", help="The runs' queries and documents must be those of this reference."
-)
-@corpus_options
-@encoding_options
-@settings_options
-@engine_options
-@records_format_option
-def validate(
-    paths: tuple[str, ...],
-    reference: str | None,
-    chosen: SettingsOptions,
-    corpus: CorpusOptions,
-    encoded: EncodingOptions,
-    engine: EngineOptions,
-    form: str,
-) -> None:
-    """Check references, runs, files of term discovery, folders and globs of them; list every problem with file:line.
-
-    If one folder among them is a reference, the runs may only contain its queries and documents, as with --reference,
-    unless the settings allow unknown ones, such as --set unknown_queries=drop.
-
-    With --phones and --words (and --split, --folds, --within or --speakers), the files of a corpus are checked against
-    each other, and class files against them, as `swsdask discover` does with the same --definition.
-
-    Exit code 0: no problems; 2: stderr lists the problems. With csv or json, stdout has one record for each.
-    """
-    from dataclasses import asdict
-
-    import swsdask as sws
-    from swsdask.archive.store import is_archive
-    from swsdask.model.tables import records_as
-
-    if not paths and not any(corpus.arguments().values()):
-        raise click.UsageError("Give the files to check.")
-    for path in paths:
-        with suppress(ArchiveError):  # A file can be read where its folder cannot be listed.
-            if is_archive(path):
-                raise click.UsageError(f"{path} is an archive, checked when it was ingested: swsdask show {path}")
-    report = sws.validate(
-        paths,
-        reference,
-        **{name: value for name, value in corpus.arguments().items() if value is not None},
-        **encoded.arguments(),
-        **chosen.arguments(engine),
-    )
-    if form != "text":
-        click.echo(records_as(form, [asdict(problem) for problem in report.problems]))
-    else:
-        for problem in report.problems:
-            click.echo(str(problem), err=True)
-    if report.total:
-        click.echo(f"swsdask: {counted(report.total, 'problems')}", err=True)
-        sys.exit(2)
-    for file in report.files if form == "text" else ():
-        counts = ", ".join(counted(count, what) for what, count in file.counts.items() if count)
-        click.echo(f"{file.file}: {file.format.value if file.format else 'unknown'}: {counts}")
 
 
 @click.command("convert")
@@ -127,7 +60,7 @@ def convert(
     source, encoding = readable(run), read_encoding(**encoded.arguments())
     if queries is not None and encoding:
         raise click.UsageError("--queries goes with a transcript in seconds: leave out the options of tables.")
-    reader = None if queries is None else _searched(source, queries, system)
+    reader = None if queries is None else _search_transcript(source, queries, system)
     done = convert(source, target, system, encoding, harmless=harmless, reader=reader)
     click.echo(f"{target}: {counted(done.rows, 'detections')}")
     _print_losses(done.rounded, done.dropped)
@@ -141,14 +74,13 @@ def _print_losses(rounded: int, dropped: Iterable[str]) -> None:
         click.echo(f"  not written: {part}")
 
 
-def _searched(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
-    """The reader of the detections that are found in a transcript."""
+def _search_transcript(transcript: str, queries: str, system: str | None) -> Callable[[Problems], Iterator[RunPiece]]:
+    """Return the reader of the detections that are found in a transcript."""
     from swsdask.archive.protocols import FindRule
     from swsdask.archive.reference_files import search_transcript
     from swsdask.formats.in_memory import TableRun
     from swsdask.formats.reference.nist_xml import read_queries
     from swsdask.formats.values import system_of_file
-    from swsdask.model.errors import Problems
     from swsdask.model.settings import EvaluationSettings
     from swsdask.places.reading import readable
 
@@ -205,7 +137,7 @@ def calibrate(
     printed.
     """
     import swsdask as sws
-    from swsdask.api.calibration_maps import Calibration
+    from swsdask.calibration.maps import Calibration
     from swsdask.cli.progress import progress
 
     if calibration is not None:

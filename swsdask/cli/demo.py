@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from shlex import join
 from shutil import rmtree
@@ -70,8 +71,6 @@ def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> N
 
 def _nights(out: Path, seed: int, hours: float, n_queries: int) -> None:
     """Simulate three nights."""
-    from datetime import date, timedelta
-
     from swsdask.nightly.settings import load_nightly
     from swsdask.nightly.steps import run_night
     from swsdask.render.nightly import night_lines
@@ -132,7 +131,7 @@ def _is_demo(out: Path) -> bool:
 
 
 def _of_others(out: Path, name: str) -> str | None:
-    """A file, or a run of an archive, that no demo makes in a folder; None if there is none."""
+    """Return a file, or a run of an archive, that no demo makes in a folder; None if there is none."""
     from swsdask.archive.store import is_archive, open_archive
     from swsdask.simulate.speech import SYSTEMS
 

@@ -1,4 +1,4 @@
-"""`swsdask nightly` and `history`: night after night, with logs for people or, in JSON, for machines, on stderr."""
+"""The commands `nightly` and `history`. Log messages go to stderr as text or JSON."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from typing import TypeVar
 
 import click
 
+from swsdask.cli import describe_unforeseen, traceback_if_asked
 from swsdask.cli.options import FiniteRange, records_format_option
-from swsdask.model.errors import one_line
+from swsdask.ending import ended_by
+from swsdask.model.errors import SettingsError, SwsdaskError, choices, one_line
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -32,7 +34,7 @@ def log_options(command: Command) -> Command:
 
 
 @contextmanager
-def logged(log_format: str, quiet: bool, verbose: bool) -> Iterator[Stderr]:
+def write_logs(log_format: str, quiet: bool, verbose: bool) -> Iterator[Stderr]:
     """Write the log messages of swsdask, and warnings, to stderr within the context; yield their handler."""
     handler = Stderr()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
@@ -99,8 +101,8 @@ class Stderr(logging.Handler):
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
-        said = {"time": _time(record), "level": record.levelname.lower(), **fields, "message": record.getMessage()}
-        return json.dumps(said, ensure_ascii=False)
+        entry = {"time": _time(record), "level": record.levelname.lower(), **fields, "message": record.getMessage()}
+        return json.dumps(entry, ensure_ascii=False)
 
 
 class _Text(logging.Formatter):
@@ -152,7 +154,6 @@ def nightly(
     Exit codes: 0 fine, 2 bad settings, a reference, inbox or archive that cannot be read; 3 a gate failed; 4 the
     cluster failed; 5 some runs were refused.
     """
-    from swsdask.model.errors import SwsdaskError
     from swsdask.nightly.lease import BusyError
     from swsdask.nightly.overview import publish_overview
     from swsdask.nightly.settings import example as example_file
@@ -165,7 +166,7 @@ def nightly(
         return
     if file is None:
         raise click.UsageError("Give a FILE of settings; --example prints one.")
-    handler = click.get_current_context().with_resource(logged(log_format, quiet, verbose))
+    handler = click.get_current_context().with_resource(write_logs(log_format, quiet, verbose))
     try:
         settings = load_nightly(file)
         evaluations = settings.only(only)
@@ -215,17 +216,13 @@ def nightly(
 
 
 def _reason(error: Exception) -> tuple[str, int]:
-    """The message and the exit code of an error. Raises it again if the command is to end at once."""
-    from swsdask.cli import traceback_if_asked, unforeseen
-    from swsdask.ending import ended_by
-    from swsdask.model.errors import SwsdaskError
-
+    """Return the message and the exit code of an error. Raise it again if the command is to end at once."""
     if isinstance(error, BrokenPipeError) or ended_by(error) is not None:
         raise error
     if isinstance(error, SwsdaskError):
         return str(error), error.exit_code
     traceback_if_asked()
-    return unforeseen(error)
+    return describe_unforeseen(error)
 
 
 @click.command("history")
@@ -242,7 +239,6 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     from swsdask.archive.nights import read_history
     from swsdask.archive.storage import Storage
     from swsdask.measures.names import name_in_gate
-    from swsdask.model.errors import SettingsError, choices
     from swsdask.model.tables import records_as
     from swsdask.render.nightly import print_history, print_system
 

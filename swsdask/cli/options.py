@@ -49,10 +49,13 @@ def writable_directory(ctx: click.Context, param: click.Parameter, value: str) -
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers without NaN and infinities. NaN is in every range of click, as no comparison with it holds."""
+    """A range of numbers without NaN and infinities.
+
+    Click accepts NaN in every range, because each comparison with NaN is false.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Ends the command with exit code 2 for one that is not in the range."""
+        """Return the number. End the command with exit code 2 for one that is not in the range."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -131,7 +134,7 @@ def runs_of_arguments(given: Sequence[str], held: Sequence[str] = ()) -> list[st
 
 
 def reference_and_runs(paths: Sequence[str], given: bool) -> tuple[str | None, list[str]]:
-    """The reference and the RUNs among the arguments of a command; all are RUNs if options give a reference (`given`).
+    """Return the reference and the RUNs among the arguments of a command: all are RUNs if options gave a reference.
 
     Raises `click.UsageError` if there is no reference.
     """
@@ -182,7 +185,7 @@ class CorpusOptions:
     definition: Definition | None
 
     def arguments(self) -> Arguments:
-        """The arguments of `discover`, `ingest_discovery` and `validate`."""
+        """Return the arguments of `discover`, `ingest_discovery` and `validate`."""
         return asdict(self)
 
 
@@ -222,7 +225,7 @@ class ReferenceOptions:
         return any((self.ecf, self.rttm, self.queries, self.documents, self.occurrences, self.qrels))
 
     def files(self) -> Arguments:
-        """The arguments of `open` and `ingest`."""
+        """Return the arguments of `open` and `ingest`."""
         return asdict(self)
 
 
@@ -260,7 +263,7 @@ class SettingsOptions:
     compat: str | None
 
     def arguments(self, engine: EngineOptions | None = None) -> Arguments:
-        """The arguments of `open`, `ingest` and `validate`."""
+        """Return the arguments of `open`, `ingest` and `validate`."""
         explicit = settings_of_options(self.settings_file, self.assignments, engine)
         return {"preset": self.preset, "compat": self.compat, "settings": explicit}
 
@@ -274,7 +277,7 @@ def _settings(table: str, example: str) -> tuple[Callable[[Command], Command], .
 
 
 def _presets(*typed: object) -> list[str]:
-    """The presets for completion in the shell. click gives the context, the parameter and the typed text."""
+    """Return the presets for completion in the shell. click gives the context, the parameter and the typed text."""
     from swsdask.model.layers import preset_names
 
     return [name for name in preset_names() if name.startswith(str(typed[-1]))]
@@ -306,7 +309,7 @@ class EncodingOptions:
     segments: str | None
 
     def arguments(self) -> Arguments:
-        """The arguments of all functions that read runs."""
+        """Return the arguments of all functions that read runs."""
         return asdict(self)
 
 
@@ -376,28 +379,24 @@ verify_option = click.option(
     help="Read an archive without verifying it by its hashes.",
 )
 
-format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="The form of the output on stdout."
-)
-
 CSV = ("csv", "spreadsheet")
 """Forms of CSV: plain, and with an apostrophe before cells that a spreadsheet would read as formulas."""
 
-records_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", *CSV, "json"]),
-    default="text",
-    help="The form of the output on stdout.",
-)
 
-result_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", *CSV, "markdown", "latex", "json"]),
-    default="table",
-    help="The output on stdout: the leaderboard (table, markdown, latex), or all numbers (csv, spreadsheet, json).",
-)
+def format_of(
+    forms: Sequence[str], help_text: str = "The form of the output on stdout."
+) -> Callable[[Command], Command]:
+    """--format, one of `forms`. The first is the default."""
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], help=help_text)
+
+
+format_option = format_of(["text", "json"])
+records_format_option = format_of(["text", *CSV, "json"])
+
+
+def by_option(help_text: str = "Conditions, as for `swsdask score`. Repeatable.") -> Callable[[Command], Command]:
+    """--by KEY[,KEY]."""
+    return click.option("--by", multiple=True, metavar="KEY[,KEY]", help=help_text)
 
 
 def outputs_option(command: Command) -> Command:
@@ -408,6 +407,14 @@ def outputs_option(command: Command) -> Command:
         metavar="A,B",
         help="With --out: only these of scores, json, curves and report. Default: all, json up to 200,000 numbers.",
     )(command)
+
+
+def check_output(out: str | None, outputs: Collection[str] | None, *, dry_run: bool, form: str, printed: str) -> None:
+    """Raise `click.UsageError` for --outputs without --out, and for --dry-run with another format than `printed`."""
+    if outputs is not None and out is None:
+        raise click.UsageError("--outputs goes with --out DIRECTORY, where they are written.")
+    if dry_run and form != printed:
+        raise click.UsageError(f"--dry-run prints the plan in words: leave --format {form} out.")
 
 
 def print_written(out: str, written: Sequence[str]) -> None:
@@ -424,6 +431,16 @@ def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Col
         click.echo(
             f"No scores.json for {result.score_rows.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it."
         )
+
+
+def print_result_as(form: str, result: Result) -> None:
+    """Print a result to stdout, and its notes and signature to stderr."""
+    from swsdask.render.outputs import result_as
+
+    for part in result_as(form, result):
+        click.echo(part, nl=False)
+    for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
+        click.echo(one_line(note), err=True)
 
 
 def out_option(help_text: str) -> Callable[[Command], Command]:
@@ -461,7 +478,7 @@ def open_evaluation(
     engine: EngineOptions,
     verify: bool = True,
 ) -> tuple[Evaluation, list[str] | dict[str, str]]:
-    """The evaluation that the options of a command describe, and its RUNs (none: those of the archive)."""
+    """Return the evaluation that the options of a command describe, and its RUNs (none: those of the archive)."""
     import swsdask as sws
 
     evaluation = sws.open(where, **reference.files(), **chosen.arguments(engine), verify=verify)
@@ -511,7 +528,7 @@ def _settings_file(file: str) -> Arguments:
 
 
 def _value(text: str) -> Any:
-    """A TOML value if it is one, else the text itself."""
+    """Return a TOML value if it is one, else the text itself."""
     from swsdask.model.layers import read_toml
 
     try:

@@ -127,7 +127,7 @@ class Bar:
 
 
 def _plain(text: str) -> str:
-    """A text in one line, without control characters and secrets."""
+    """Return a text in one line, without control characters and secrets."""
     return one_line(visible(without_secrets(text)))
 
 
@@ -137,7 +137,7 @@ def _speed(rate: float, unit: str) -> str:
 
 @contextmanager
 def progress(unit: str = "rows") -> Iterator[Progress]:
-    """A bar if stderr is a terminal, otherwise log lines. `unit` is the counted thing. -q: nothing; -v: log lines."""
+    """Provide a bar if stderr is a terminal, otherwise log lines; `unit` is counted. -q: nothing; -v: log lines."""
     context = click.get_current_context(silent=True)
     quiet, verbose = (context is not None and context.meta.get(key, False) for key in (QUIET, VERBOSE))
     if quiet:

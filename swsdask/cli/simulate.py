@@ -1,4 +1,4 @@
-"""`swsdask simulate`, and `warm-up`, the command to run after the installation."""
+"""`swsdask simulate`: studies of measures on simulated systems, and simulated files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdask import __version__
 from swsdask.cli.options import (
     EngineOptions,
     FiniteRange,
@@ -18,6 +19,7 @@ from swsdask.cli.options import (
     writable_directory,
     writable_place,
 )
+from swsdask.model.errors import counted
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor
@@ -61,7 +63,6 @@ def gap(
     Each replicate repeats the Monte Carlo study of Liu and Oard (SIGIR 2006), which finds the function whose ranking
     agrees most with the others, and how far each deviates. The same seed gives the same bits on any executor.
     """
-    from swsdask import __version__
     from swsdask.comparison.gap_study import GapModel, gap_study
     from swsdask.render.studies import gap_json, print_gap_study, write_gap_study
 
@@ -88,7 +89,6 @@ def discovery(out: Path, seed: int, phones: int) -> None:
 
     OUT gets sim.phn, sim.wrd, sim.split, sim.speakers and SYSTEM.classes. `swsdask discover` scores them.
     """
-    from swsdask.model.errors import counted
     from swsdask.places.writing import together
     from swsdask.simulate.discovery import DISCOVERERS, simulate_classes, simulate_corpus, write_classes, write_corpus
 
@@ -131,7 +131,6 @@ def compare(
     It estimates the coverage of the intervals of ATWV and MAP, and the rate at which tests reject the equality of
     equal systems. The same seed gives the same bits on any executor.
     """
-    from swsdask import __version__
     from swsdask.comparison.coverage_study import coverage_study
     from swsdask.render.studies import coverage_json, print_coverage_study, write_coverage_study
 
@@ -166,17 +165,3 @@ def _workers(
     with progress(things) as shown, open_executor(settings.engine, n * rows_each, shown) as workers:
         shown.begin("simulating", n)
         yield workers, lambda _: shown.advance(1)
-
-
-@click.command("warm-up")
-def warm_up() -> None:
-    """Compile kernels and templates, and print the folder of the kernels. Existing ones are not compiled again.
-
-    Use it for container images and shared environments: other users find everything compiled, even without permission
-    to write. If several calls run at once, one compiles, and the others wait for it.
-    """
-    from swsdask.kernels.compilation import load_kernels
-    from swsdask.render.environment import compile_templates
-
-    click.echo(load_kernels())
-    compile_templates()

@@ -109,6 +109,17 @@ def read_toml(content: bytes) -> TomlTable:
     return found
 
 
+def toml_value(value: object) -> str:
+    """Return a value in TOML, in one line. Numbers keep every digit."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return repr(value)
+
+
 def _where(text: str, kind: type[Exception]) -> str:
     """The line of the error: the text up to it raises this kind of error, the text up to any earlier line does not."""
     lines = text.split("\n")

@@ -10,7 +10,7 @@ from typing import Any
 from swsdask.api.manifest import signatures_of
 from swsdask.api.opening import Evaluation
 from swsdask.api.opening import open as open_evaluation
-from swsdask.api.scoring import requested
+from swsdask.api.scoring import resolve_measures
 from swsdask.archive.nights import History
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import StoredArchive, is_archive
@@ -81,7 +81,7 @@ class Night:
 
     def signatures(self, evaluation: Evaluation) -> dict[str, str]:
         """Return the signature of each system's numbers."""
-        names, _, settings = requested(self.job.scored, evaluation.settings)
+        names, _, settings = resolve_measures(self.job.scored, evaluation.settings)
         return signatures_of(evaluation.archive, settings, names, self.job.by)
 
 

@@ -26,6 +26,10 @@ from swsdask.model.parquet_files import in_one_form
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES, Note
 from swsdask.model.system_rows import Rows, Spill, SystemRows, as_encoded
 
+ROUND, NUMBERS, SYSTEMS = "round", "numbers", "systems"
+"""The phases of scoring: the labels of progress begin with one of these. `SYSTEMS` are systems that are one task each,
+or share one."""
+
 MOST_SYSTEMS = 64
 """The maximum number of systems in a group."""
 
@@ -312,13 +316,13 @@ def _results(
     executor: Executor,
     progress: Progress,
 ) -> dict[str, SystemResults]:
-    """The results of a group, by system; `which` names its systems, for progress."""
+    """The results of a group, by system; `which` ends the labels of its phases."""
     shared = (*source.shared, *source.share(group))
     statistics = _counted(group, which, source, shared, executor, progress)
     waiting = [counted(system, statistics[system.system]) for system in group]
-    progress.begin(f"{which}numbers", sum(each.rows for each in waiting))
+    progress.begin(f"{NUMBERS}{which}", sum(each.rows for each in waiting))
     results = executor.map_reduce(
-        _results_of, waiting, or_, shared, done=lambda each: progress.advance(each.rows), name="numbers"
+        _results_of, waiting, or_, shared, done=lambda each: progress.advance(each.rows), name=NUMBERS
     )
     return results or {}
 
@@ -337,14 +341,14 @@ def _counted(
         plan = source.plan(group, shared, statistics, found)
         if plan is None:
             continue
-        progress.begin(f"{which}round {number} of {len(source.rounds)}", plan.rows)
+        progress.begin(f"{ROUND} {number} of {len(source.rounds)}{which}", plan.rows)
         merged = executor.map_reduce(
             _count,
             plan.tasks,
             merge,
             (*shared, *plan.shared),
             done=lambda task: progress.advance(task.rows),
-            name=f"round {number}",
+            name=f"{ROUND} {number}",
         )
         for name, values in (*plan.known.items(), *(merged or {}).items()):
             found[name].update(values)
@@ -386,6 +390,6 @@ def _results_of(counted: CountedSystem, shared: Shared) -> dict[str, SystemResul
 
 
 def _which(done: int, count: int, n_systems: int) -> str:
-    """The systems of a phase, for progress; empty if it has all of them."""
+    """Return the end of a phase's label, which names its systems; empty if it has all of them."""
     some = f"system {done + 1}" if count == 1 else f"systems {done + 1}-{done + count}"
-    return "" if count == n_systems else f"{some} of {n_systems}, "
+    return "" if count == n_systems else f", {some} of {n_systems}"

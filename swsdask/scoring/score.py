@@ -26,7 +26,7 @@ from swsdask.scoring.alignment_table import align_systems
 from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
 from swsdask.scoring.missing_trials import check_complete
 from swsdask.scoring.result_tables import CachedResults, CountedRun, Observer
-from swsdask.scoring.rounds import ResultTables, Statistics, count_systems, score_systems
+from swsdask.scoring.rounds import SYSTEMS, ResultTables, Statistics, count_systems, score_systems
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import Statistic
 
@@ -270,7 +270,7 @@ def _score_whole(
 
     The workers also read and write the cache. `reference` is a handle of the executor.
     """
-    progress.begin("systems", sum(run.rows for run in runs))
+    progress.begin(SYSTEMS, sum(run.rows for run in runs))
     rows_per_task = min(request.settings.engine.rows_per_task, detections.ROWS_PER_CELL)
     tables = []
     for part, *tallies in executor.map(
@@ -278,7 +278,7 @@ def _score_whole(
         _batches(archive, runs, executor.workers, rows_per_task),
         (reference, executor.share((request, cached_statistics, cached_results, executor.folder))),
         done=lambda each: progress.advance(each.rows),
-        name="systems",
+        name=SYSTEMS,
     ):
         tables.append(part.held(spill))
         for each, tally in zip((cached_statistics, cached_results), tallies, strict=True):

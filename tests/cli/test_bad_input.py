@@ -61,11 +61,11 @@ def test_bad_runs(swsdask: Call, files: Files, kind: str) -> None:
 
 def test_for_programs_problems_are_records_on_stdout(swsdask: Call, files: Files) -> None:
     run = files.write("first.kwslist.xml", RUN.replace('score="0.2"', 'score="NaN"').replace('"0.7"', '"abc"'))
-    outcome = swsdask("validate", run, "--format", "json")
+    outcome = swsdask("validate", "-q", run, "--format", "json")
     assert (outcome.code, outcome.err) == (2, "swsdask: 2 problems\n")
     assert [(record["file"], record["line"]) for record in json.loads(outcome.out)] == [(str(run), 4), (str(run), 7)]
     good = files.write("good.kwslist.xml", RUN)
-    outcome = swsdask("validate", good, "--format", "json")
+    outcome = swsdask("validate", "-q", good, "--format", "json")
     assert (outcome.code, outcome.out) == (0, "[]\n")
 
 
@@ -116,7 +116,7 @@ def test_two_ecfs(swsdask: Call, files: Files) -> None:
 def test_nothing_there(swsdask: Call, files: Files, tmp_path: Path) -> None:
     refused(swsdask("score", files.reference, tmp_path / "none.xml"), "none.xml")
     refused(swsdask("score", tmp_path / "nowhere", files.run), "nowhere")
-    refused(swsdask("score", files.reference), "RUN")
+    refused(swsdask("score", files.reference), "No runs to score")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,23 @@ def test_bench(swsdask: Call, archive: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert sorted(archive.rglob("*")) == files, "nothing is kept"
 
 
+def test_phases_of_several_groups_of_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(simulate(12, hours=0.3, n_queries=8, systems=SYSTEMS[:3]), tmp_path / "files")
+    archive = sws.ingest(tmp_path / "archive", tmp_path / "files", runs=tmp_path / "files" / "runs")
+    monkeypatch.setattr("swsdask.scoring.detections.FEW_ROWS", 1)
+    monkeypatch.setattr("swsdask.scoring.rounds.MOST_SYSTEMS", 2)
+    found = sws.benchmark(tmp_path / "archive", ["atwv", "mtwv"], executor="serial").phase_table
+    of_groups = [
+        f"{phase}, {systems} of 3"
+        for systems in ("systems 1-2", "system 3")
+        for phase in ("round 1 of 2", "round 2 of 2", "numbers")
+    ]
+    assert found["phase"].to_pylist() == ["bare read", "reference", *of_groups, "tables", "files"]
+    assert found["workers"].to_pylist() == [False, False, *(True for _ in of_groups), False, False]
+    first, last = sum(run.rows for run in archive.runs[:2]), archive.runs[2].rows
+    assert found["rows"].to_pylist() == [first + last, 0, *[first] * 3, *[last] * 3, 0, 0]
+
+
 def test_only_of_an_archive_with_runs(swsdask: Call, archive: Path) -> None:
     ended = swsdask("bench", archive.parent / "files")
     assert (ended.code, ended.err.count("\n")) == (2, 1)

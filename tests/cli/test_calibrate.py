@@ -186,7 +186,7 @@ def test_classes_that_do_not_overlap_have_steps_but_no_affine_map(swsdask: Call,
     )
     run, file = files.write("apart.kwslist.xml", apart), files.folder / "c.toml"
     outcome = swsdask("calibrate", run, "--on", files.reference, "--out", file)
-    refused(outcome, "gamma = inf", "--method pav")
+    refused(outcome, "gamma = inf", "with the method pav")
     assert not file.exists()
     fitted = swsdask("calibrate", run, "--on", files.reference, "--out", file, "--method", "pav")
     assert fitted.code == 0, fitted.err

@@ -139,10 +139,10 @@ def test_a_gate_is_checked_before_the_work(swsdask: Callable[..., Outcome], fold
         (
             ["--measures", "mtwv"],
             "mtwv cannot be resampled from results: it is not an average of numbers by query, and results do not keep "
-            "the counts of trials by query and score. Compare the archive, or the reference and the runs, with "
-            "--measures mtwv. These results have measures that can be resampled: atwv.",
+            "the counts of trials by query and score. Compare the archive, or the reference and the runs. "
+            "These results have measures that can be resampled: atwv.",
         ),
-        (["--measures", "cnxe"], "the results have no cnxe: score again with --measures cnxe, or compare the archive"),
+        (["--measures", "cnxe"], "the results have no cnxe: request it when you score, or compare the archive"),
         (["--measures", "cnxf"], "measure 'cnxf' is unknown. Nearest: cnxe"),
         (["--baseline", "nobody"], "'nobody' is none of the systems"),
         (["one"], "Name two systems"),

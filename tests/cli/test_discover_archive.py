@@ -73,7 +73,7 @@ def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: 
     assert swsdask("discover", *corpus, "--ingest", archive).code == 0
     for arguments, said in (
         (["--archive", archive], "the archive has no systems. Ingest class files first."),
-        ([str(archive), *corpus], f"{archive} is an archive of term discovery: give it as the archive (--archive"),
+        ([str(archive), *corpus], f"{archive} is an archive of term discovery: give it by the option archive"),
         (["--archive", archive, *corpus], "An archive has its corpus: leave phones, words, split, folds out."),
     ):
         outcome = swsdask("discover", *arguments)

@@ -177,7 +177,7 @@ def test_tables_are_validated_as_they_are_scored(swsdask: Call, files: Files) ->
     run = files.write("x.txt", IN_UTTERANCES)
     how = (*FRAMES, "--segments", files.write("segments", SEGMENTS))
     assert swsdask("validate", files.reference, run).code == 2
-    told = swsdask("validate", files.reference, run, *how)
+    told = swsdask("validate", "-q", files.reference, run, *how)
     assert (told.code, told.err) == (0, "")
     assert told.out.splitlines()[-1] == f"{run}: results in Kaldi's form: 4 rows, 1 system, 2 queries, 2 documents"
     assert swsdask("validate", run, *how).out == told.out.splitlines()[-1] + "\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
+from swsdask.archive.versions import CODECS
 from swsdask.cli import COMMANDS, cli
 from tests.cli.conftest import RUN, Files, Outcome
 
@@ -24,6 +25,14 @@ def test_a_command_that_is_nearly_right(swsdask: Call) -> None:
     outcome = swsdask("scroe")
     assert outcome.code == 2
     assert "score" in outcome.err
+
+
+def test_compressions_of_an_archive() -> None:
+    command = cli.get_command(click.Context(cli), "ingest")
+    assert command is not None
+    (codec,) = (param.type for param in command.params if param.name == "codec")
+    assert isinstance(codec, click.Choice)
+    assert tuple(codec.choices) == CODECS
 
 
 @pytest.mark.parametrize(
@@ -125,7 +134,7 @@ runpy.run_module("swsdask", run_name="__main__")
         ("SIGHUP", "SIG_DFL", 129, "swsdask: the terminal is gone"),
     ],
 )
-@pytest.mark.parametrize("module", ["swsdask.cli", "swsdask.cli.show"])
+@pytest.mark.parametrize("module", ["swsdask.cli", "swsdask.cli.catalogue"])
 def test_a_signal_while_modules_are_loaded(module: str, number: str, handler: str, code: int, line: str) -> None:
     script = ENDED_AT.format(module=module, number=number, handler=handler)
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -11,7 +11,7 @@ from shutil import copytree
 import pyarrow.parquet as pq
 import pytest
 
-from swsdask.api.calibration_maps import AffineMap, Calibration
+from swsdask.calibration.maps import AffineMap, Calibration
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.schemas import DETECTIONS
 from tests.archives import without_hashes

@@ -39,7 +39,7 @@ def test_ingest_and_validate_take_paths(files: Files) -> None:
 
 def test_no_runs_are_not_all_runs(files: Files) -> None:
     sws.ingest(files.folder / "archive", files.reference, runs=files.run)
-    with pytest.raises(sws.SettingsError, match="No RUN"):
+    with pytest.raises(sws.SettingsError, match="No runs"):
         sws.score(files.folder / "archive", runs=[])
 
 
@@ -101,6 +101,7 @@ def test_progress_of_another_kind_is_refused_by_every_function(files: Files, tmp
         "ingest": ((files.folder / "new", files.reference), {"runs": files.run}),
         "ingest_discovery": ((tmp_path / "new", found), alignments),
         "score": ((archive,), {}),
+        "validate": ((files.run,), {}),
         "verify": ((archive,), {}),
     }
     functions = {name for name in sws.__all__ if inspect.isfunction(getattr(sws, name))}

@@ -10,6 +10,7 @@ from swsdask.archive.validate import CheckedFile, Report, validate
 from swsdask.formats.find import ReferenceFiles
 from swsdask.formats.recognise import Format
 from swsdask.formats.runs.lines import CTM
+from tests.engines import Seen
 
 ECF = """<ecf>
 <excerpt audio_filename="a.wav" channel="1" tbeg="0" dur="30"/>
@@ -62,6 +63,14 @@ def mend(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
+
+
+def test_progress_and_the_default_definition(folder: Path) -> None:
+    seen = Seen()
+    paths = [folder / "reference", folder / "run.xml"]
+    report = sws.validate(paths, progress=seen)
+    assert seen.phases == [["checking", 4, 4]]
+    assert report == sws.validate(paths, definition="document")
 
 
 def test_counts_of_a_reference_and_a_run(folder: Path) -> None:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from swsdask.api.calibrating import apply_to_runs
-from swsdask.api.calibration_maps import AffineMap, Calibration, FittedOn, StepMap, step_map
 from swsdask.archive.protocols import Run
+from swsdask.calibration.applying import apply_to_runs
+from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap, step_map
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.write import write_kwslist, write_lists, write_run_table
 from swsdask.formats.runs.xml import DIALECTS

@@ -405,7 +405,7 @@ def test_a_pair_whose_queries_differ_is_compared_over_those_of_both(files: Path,
     assert any(
         "oov_count=1, mtwv: " in note and "counts them for only one of the two" in note for note in compared.notes
     )
-    with pytest.raises(sws.SettingsError, match="documents cannot be drawn"):
+    with pytest.raises(sws.SettingsError, match="Documents cannot be resampled"):
         sws.compare(evaluation, "atwv", runs=runs, by="oov_count", resample="documents")
 
 
@@ -593,7 +593,7 @@ def test_averages_over_different_queries() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"measures": "mtwv"}, "the results have no mtwv: score again with --measures mtwv"),
+        ({"measures": "mtwv"}, "the results have no mtwv: request it when you score"),
         ({"baseline": "z"}, "'z' is none of the systems: a, b, c"),
         ({"pair": ("a", "a")}, "compared with itself"),
         ({"pair": ("a", "b"), "baseline": "a"}, "not both"),
@@ -610,7 +610,7 @@ def test_averages_over_different_queries() -> None:
         ({"measures": []}, "No measure is named"),
         ({"level": 1.0}, "level is 1.0"),
         ({"resample": "documents"}, "A result has no numbers by document"),
-        ({"resample": "documents", "interval": "bca"}, "where documents are drawn, take percentile"),
+        ({"resample": "documents", "interval": "bca"}, 'interval="bca" needs resample="queries"'),
         ({"by": "oov"}, "A result has its runs and conditions"),
     ],
 )
@@ -668,9 +668,7 @@ def test_results_without_the_parts_of_an_average_say_so(files: Path) -> None:
     assert {measure for _, measure in found.measures} == {"atwv"}
     assert found.notes[-1].startswith("Not compared, for the results lack what they are resampled from;")
     assert found.notes[-1].endswith(": mtwv, map.")
-    with pytest.raises(
-        sws.SettingsError, match=r"map is the average of ap by query, .* score again with --measures map,ap"
-    ):
+    with pytest.raises(sws.SettingsError, match=r"map is the average of ap by query, .* request ap too when you score"):
         sws.compare(result, ["map"], replicates=20)
     whole = sws.score(evaluation, ["map", "ap"], runs=files / "runs")
     assert ("all", "map") in sws.compare(whole, ["map"], replicates=20).measures

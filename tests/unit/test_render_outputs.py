@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import swsdask as sws
 import swsdask.render.outputs as outputs
 from swsdask.model.errors import InputError
 from swsdask.model.name_columns import rows_with
@@ -116,6 +117,15 @@ def test_all_files_are_there_and_read_back_the_same(tmp_path: Path) -> None:
     assert back.alignment_table.equals(ALIGNED)
     assert (back.manifest, back.notes) == (MANIFEST, result.notes)
     assert (tmp_path / "new" / "out" / "scores.json").read_text(encoding="utf-8") == "".join(result_as("json", result))
+
+
+def test_a_directory_is_given_in_place_of_its_result(tmp_path: Path) -> None:
+    sws.write(three_systems(), tmp_path / "out")
+    for number, given in enumerate((tmp_path / "out", str(tmp_path / "out"), sws.read_result(tmp_path / "out"))):
+        sws.report(given, tmp_path / f"{number}.html")
+        sws.plot(given, tmp_path / f"{number}.svg", "leaderboard")
+    for ending in ("html", "svg"):
+        assert len({(tmp_path / f"{number}.{ending}").read_bytes() for number in range(3)}) == 1
 
 
 def test_json_of_many_numbers_is_written_where_it_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

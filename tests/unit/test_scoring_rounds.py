@@ -269,8 +269,8 @@ def test_progress_tells_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
         archive, list(systems), REFERENCE, select(["atwv"]), engines.settings(), SerialExecutor(), progress=seen
     )
     assert [phase for phase, _, _ in seen.phases] == [
-        "systems 1-2 of 3, round 1 of 1",
-        "systems 1-2 of 3, numbers",
-        "system 3 of 3, round 1 of 1",
-        "system 3 of 3, numbers",
+        "round 1 of 1, systems 1-2 of 3",
+        "numbers, systems 1-2 of 3",
+        "round 1 of 1, system 3 of 3",
+        "numbers, system 3 of 3",
     ]

@@ -139,7 +139,7 @@ def test_mediaevals_trials_are_there_once_in_all_batches() -> None:
 def test_arguments_are_checked_at_once(archive: sws.Evaluation) -> None:
     with pytest.raises(sws.SettingsError, match=r"measure 'mtvw' is unknown\. Nearest: mtwv"):
         sws.Scorer(archive, ["mtvw"])
-    with pytest.raises(sws.SettingsError, match="No RUN to score"):
+    with pytest.raises(sws.SettingsError, match="No runs to score"):
         sws.Scorer(archive, "mtwv").result()
     with pytest.raises(sws.SettingsError, match="There are: documents, queries, occurrences, judgments, detections"):
         archive.table("words")

@@ -48,6 +48,7 @@ TABLE = pd.DataFrame({"query": ["q"], "document": ["d"]})
         (lambda f: sws.score(f.reference, runs=f.run, segments=TABLE), "found the type DataFrame"),
         (lambda f: sws.compare(TABLE), "found the type DataFrame"),
         (lambda f: sws.rank_correlation(TABLE), "found the type DataFrame"),
+        (lambda f: sws.read_result(TABLE), "found the type DataFrame"),
         (lambda f: sws.open(f.reference, version="1"), "version is '1'; expected a whole number, 1 or more"),
         (lambda f: sws.expire(f.folder, keep="1"), "keep is '1'; expected a whole number"),
         (lambda f: sws.compare(f.reference, runs=f.run, pair={"a", "b"}), "expected the names of two systems"),
@@ -56,7 +57,7 @@ TABLE = pd.DataFrame({"query": ["q"], "document": ["d"]})
         (lambda f: sws.score(f.reference, 3, runs=f.run), "expected names and measures; found 3"),
         (lambda f: sws.score(f.reference, sws.list_measures()[0], runs=f.run), "expected names and measures; found"),
         (lambda f: sws.score(f.reference, runs=f.run, by=3), "expected names; found 3"),
-        (lambda f: sws.report(f.folder, "new"), "expected a Result, as score or discover returns; found"),
+        (lambda f: sws.report(TABLE, "new"), "expected a Result, as score or discover returns; found"),
         (lambda f: sws.write(None, f.folder / "new"), "expected a Result, as score or discover returns; found None"),
         (lambda f: sws.plot(TABLE, f.folder / "new.svg"), "expected a Result, .* found DataFrame"),
         (lambda f: sws.write_comparison(TABLE, f.folder / "new"), "expected a Comparison, as compare returns; found D"),
@@ -66,6 +67,12 @@ def test_wrong_arguments(files: Files, call: Callable[[Files], object], said: st
     with pytest.raises(sws.SettingsError, match=said):
         call(files)
     assert not (files.folder / "new").exists()
+
+
+def test_a_directory_without_a_result(files: Files) -> None:
+    for call in (sws.read_result, lambda folder: sws.report(folder, "new"), lambda folder: sws.plot(folder, "new.svg")):
+        with pytest.raises(sws.InputError, match=r"manifest\.json: expected"):
+            call(files.folder)
 
 
 def test_whole_numbers_of_numpy_are_accepted(files: Files) -> None:

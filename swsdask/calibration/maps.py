@@ -15,7 +15,6 @@ limited by that of the adjacent step.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,8 +31,8 @@ from swsdask.measures import select
 from swsdask.measures.calibration import Blocks, pooled_blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
-from swsdask.model.errors import InputError, Problem
-from swsdask.model.layers import read_toml
+from swsdask.model.errors import InputError, Problem, cut
+from swsdask.model.layers import read_toml, toml_value
 from swsdask.model.trials import F64
 from swsdask.places.reading import as_path, read_small
 from swsdask.places.writing import replacing
@@ -56,7 +55,7 @@ class AffineMap(Checked):
     delta: float
 
     def __call__(self, scores: F64) -> F64:
-        """The log-likelihood ratios of scores; infinite on overflow."""
+        """Return the log-likelihood ratios of scores; infinite on overflow."""
         with np.errstate(over="ignore"):
             return self.gamma * scores + self.delta
 
@@ -76,7 +75,7 @@ class StepMap(Checked):
     llr: tuple[float, ...]
 
     @model_validator(mode="after")
-    def _rising(self) -> Self:
+    def _check_rising(self) -> Self:
         if len(self.llr) != len(self.begins) + 1:
             raise ValueError(f"llr must have one more number than begins: {len(self.llr)}, {len(self.begins)}")
         if not _rise(self.begins) or not _never_fall(self.llr):
@@ -84,7 +83,7 @@ class StepMap(Checked):
         return self
 
     def __call__(self, scores: F64) -> F64:
-        """The log-likelihood ratios of scores; NaN of NaN."""
+        """Return the log-likelihood ratios of scores; NaN of NaN."""
         steps = np.searchsorted(np.array(self.begins, np.float64), scores, "right")
         return np.where(np.isnan(scores), np.nan, np.array(self.llr, np.float64)[steps])
 
@@ -170,7 +169,7 @@ class Calibration(Checked):
     fitted_on: FittedOn
 
     def __call__(self, scores: ArrayLike) -> F64:
-        """The log-likelihood ratios of scores, float64 of the same shape."""
+        """Return the log-likelihood ratios of scores, float64 of the same shape."""
         return self.map(np.asarray(scores, np.float64))
 
     @property
@@ -201,54 +200,40 @@ class Calibration(Checked):
         try:
             return cls.model_validate(held)
         except ValidationError as error:
-            raise InputError(*(_explained(file, each) for each in error.errors())) from None
+            raise InputError(*(_explain(file, each) for each in error.errors())) from None
 
 
 def _fault(file: str, found: str, remedy: str) -> InputError:
     return InputError(Problem(file, None, "a file that `swsdask calibrate` wrote", found, remedy))
 
 
-def _explained(file: str, error: ErrorDetails) -> Problem:
+def _explain(file: str, error: ErrorDetails) -> Problem:
     key = ".".join(str(part) for part in error["loc"] if part not in ("affine", "pav"))
     if error["type"] == "extra_forbidden":
         return Problem(file, None, "known keys only", f"the unknown key {key}", "Remove it, or fit again.")
     if error["type"] == "missing":
         return Problem(file, None, f"the key {key}", "none", "Fit it again.")
-    found = f"{key} = {_short(error['input'])} ({error['msg']})"
+    found = f"{key} = {cut(repr(error['input']))} ({error['msg']})"
     return Problem(file, None, "a calibration's values", found, "Fit it again.")
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
 def _lines(table: Mapping[str, object], name: str = "") -> Iterator[str]:
-    """The lines of a table in TOML: its values, then its subtables."""
+    """Yield the lines of a table in TOML: its values, then its subtables."""
     if name:
         yield f"\n[{name}]"
     for key, value in table.items():
-        if not isinstance(value, Mapping):
-            yield f"{key} = {_toml(value)}"
+        if isinstance(value, list | tuple):
+            yield from (f"{key} = [", *(f"    {toml_value(entry)}," for entry in value), "]")
+        elif not isinstance(value, Mapping):
+            yield f"{key} = {toml_value(value)}"
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _lines(value, f"{name}.{key}" if name else key)
 
 
-def _toml(value: object) -> str:
-    """A value in TOML. Numbers keep every digit."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return "[" + "".join(f"\n    {_toml(entry)}," for entry in value) + "\n]"
-    return repr(value)
-
-
 CalibrationMethod = Literal["affine", "pav"]
 
-MEASURES: dict[CalibrationMethod, tuple[str, ...]] = {
+MEASURES_OF_METHOD: dict[CalibrationMethod, tuple[str, ...]] = {
     "affine": ("cnxe", "cnxe_min", "impute_score"),
     "pav": ("cnxe", "cnxe_min_pav", "impute_score"),
 }
@@ -264,14 +249,14 @@ def fit(
     evaluation: dict[str, str],
     signature: str,
 ) -> Calibration:
-    """The calibration of a run, from its merged statistics, over all queries.
+    """Return the calibration of a run, from its merged statistics, over all queries.
 
     `evaluation` are the content hashes of the reference. Raises `InputError` if no map can be used on other runs.
     """
     whole = scored.populations[0]
     numbers = {
         name: float(column[0])
-        for family in select(MEASURES[method])
+        for family in select(MEASURES_OF_METHOD[method])
         for values in family.values(scored)
         if values.queries is None and values.condition == whole.condition.name
         for name, column in values.columns.items()
@@ -307,15 +292,15 @@ def fit(
 
 
 def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
-    """The affine map from the numbers of a run. Raises `InputError` if gamma is not positive and finite."""
+    """Return the affine map from the numbers of a run. Raises `InputError` if gamma is not positive and finite."""
     gamma, delta = numbers["cnxe_gamma"], numbers["cnxe_delta"]
     if math.isfinite(gamma) and gamma > 0.0:
         return AffineMap(gamma=gamma, delta=delta)
     if gamma == math.inf:
         why = "scores that separate targets from non-targets completely (gamma = inf)"
-        remedy = "Fit on more data, or with --method pav."
+        remedy = "Fit on more data, or with the method pav."
     elif math.isinf(numbers["cnxe"]):
-        why, remedy = "a target of score -inf or a non-target of inf", "Fit with --method pav, or on finite scores."
+        why, remedy = "a target of score -inf or a non-target of inf", "Fit with the method pav, or on finite scores."
     elif gamma == 0.0:
         why, remedy = "scores without information (gamma = 0)", "Check that the scores belong to this system."
     else:
@@ -325,7 +310,10 @@ def affine_map(numbers: Mapping[str, float], run: Run) -> AffineMap:
 
 
 def step_map(lowest: F64, blocks: Blocks, run: Run) -> StepMap:
-    """The steps of pooled PAV, from blocks and their lowest scores. Raises `InputError` for fewer than two blocks."""
+    """Return the steps of pooled PAV, from blocks and their lowest scores.
+
+    Raises `InputError` for fewer than two blocks.
+    """
     if len(lowest) < 2:
         raise unfit(run, "scores without information: one step", "Check that higher scores mean higher confidence.")
     target, nontarget = blocks.target, blocks.nontarget
@@ -350,6 +338,6 @@ def _cnxe(blocks: Blocks, steps: StepMap, prior_log_odds: float) -> float:
 
 
 def unfit(run: Run, found: str, remedy: str) -> InputError:
-    """The error for a run on which nothing can be fitted."""
+    """Return the error for a run on which nothing can be fitted."""
     where = ", ".join(run.files) or run.system
     return InputError(Problem(where, None, "scores that a calibration can be fitted on", found, remedy))

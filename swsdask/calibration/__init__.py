@@ -1,0 +1,1 @@
+"""Calibration: maps from scores to log-likelihood ratios, and runs with mapped scores."""
