@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import import_module
 
 from pydantic import BaseModel
@@ -15,7 +14,7 @@ from pydantic import BaseModel
 from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
 from swsdask.model.discovery import DISCOVERY
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, nearest
 from swsdask.model.layers import TomlTable, conf_directory, preset_names, toml_value
 from swsdask.model.measures import TABLE, Description, parse_name
 from swsdask.model.settings import Settings
@@ -154,7 +153,7 @@ def list_settings(name: str = "") -> tuple[SettingDescription, ...]:
     chosen = tuple(each for each in every if not wanted or f".{wanted}." in f".{each.setting}.")
     if not chosen:
         names = [each.setting.rpartition(".")[2] for each in every]
-        (near,) = get_close_matches(wanted.rpartition(".")[2], names, n=1, cutoff=0.0)
+        near = nearest(wanted.rpartition(".")[2], names)
         raise SettingsError(f"setting {wanted!r} is unknown. Nearest: {near}.")
     return chosen
 

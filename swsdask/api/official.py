@@ -89,6 +89,7 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
     if settings.trials == "document":
         raise SettingsError("KWSEval's reports are of occurrences or segments: set trials=virtual or trials=segment.")
     _require("KWSEval's reports", NEEDED, result)
+    _require_columns(result)
     _require_decisions("KWSEval's reports", result)
     reference = build_reference(archive, settings, [])
     point = weights(reference, settings)
@@ -112,6 +113,13 @@ def _kwseval(result: Result, evaluation: Evaluation) -> Official:
         else {system: frozenset(times) for system, times in _search_times(result, archive).items()},
     )
     return partial(write_kwseval_output, result, evaluated, _alignment_reader(result, evaluation))
+
+
+def _require_columns(result: Result) -> None:
+    """Raise `SettingsError` if some columns of OTWV, STWV or MAP were requested without the others of their group."""
+    asked = result.manifest["measures"]
+    if asked != "all" and (missing := {*_kwseval_measures(asked)} - {*asked}):
+        raise SettingsError(f"KWSEval's reports need measures that were not requested: {', '.join(sorted(missing))}.")
 
 
 def _texts(queries: pa.Table) -> dict[str, str]:

@@ -28,7 +28,6 @@ hit nor a false alarm. Only virtual trials have one occurrence each.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -45,7 +44,7 @@ from numpy.typing import NDArray
 from swsdask.archive.reference_tables import document_ids
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.reference.rttm import GENDERS
-from swsdask.model.errors import SettingsError, counted
+from swsdask.model.errors import SettingsError, counted, nearest
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
 
@@ -338,9 +337,8 @@ def _parts(of: ConditionData, key: str) -> list[Part]:
 
 def _unknown(key: str, name: str, known: set[str]) -> SettingsError:
     names = sorted(known | set(_BY_NAME))
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
     every = ", ".join([*names, f"{QUERY_PATTERN}REGEX", f"{DOCUMENT_PATTERN}REGEX"])
-    return SettingsError(f"condition key {key!r} is unknown. Nearest: {near[0]}. Known: {every}.")
+    return SettingsError(f"condition key {key!r} is unknown. Nearest: {nearest(name, names)}. Known: {every}.")
 
 
 _EDGE = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
@@ -375,7 +373,7 @@ def _joined(key: str, form: str, distinct: Sequence[str]) -> list[str]:
     wanted = [form] if form in distinct else form.split("+")
     for value in wanted:
         if value not in distinct:
-            near = difflib.get_close_matches(value, [*distinct, "quartiles"], n=1, cutoff=0.0)[0]
+            near = nearest(value, [*distinct, "quartiles"])
             values = ", ".join(distinct[:20]) + (", ..." if len(distinct) > 20 else "")
             raise SettingsError(f"condition key {key!r}: no value {value!r}. Nearest: {near}. Values: {values}.")
     return wanted

@@ -13,7 +13,6 @@ baseline has the measure and the system does not. Without the measure of the bas
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from swsdask.comparison.notes import NAMED, Least
 from swsdask.model.comparison import Failure
 from swsdask.model.discovery import DISCOVERY
-from swsdask.model.errors import SettingsError, counted, listed
+from swsdask.model.errors import SettingsError, counted, listed, nearest
 from swsdask.model.measures import TABLE, better, parse_name
 
 _TOLERANCE = 1e-12
@@ -106,8 +105,7 @@ def _check_measure(text: str, measure: str) -> None:
     known = [row.name for row in (*TABLE, *DISCOVERY)]
     family, _, point = parse_name(measure)
     if family not in known:
-        near = difflib.get_close_matches(measure, known, n=1, cutoff=0.0)
-        raise SettingsError(f"gate {text!r}: measure {measure!r} is unknown. Nearest: {near[0]}.")
+        raise SettingsError(f"gate {text!r}: measure {measure!r} is unknown. Nearest: {nearest(measure, known)}.")
     if family.endswith("@") and not point:
         raise SettingsError(f"gate {text!r}: expected a point after the @, such as {measure}0.5; found none.")
 
@@ -130,8 +128,8 @@ def _failures(
     place = (gate.condition, gate.measure)
     conditions = {condition for condition, _ in values}
     if gate.condition not in conditions:
-        near = difflib.get_close_matches(gate.condition, sorted(conditions), n=1, cutoff=0.0)
-        raise SettingsError(f"gate {gate.text!r}: condition {gate.condition!r} is unknown. Nearest: {', '.join(near)}.")
+        near = nearest(gate.condition, sorted(conditions))
+        raise SettingsError(f"gate {gate.text!r}: condition {gate.condition!r} is unknown. Nearest: {near}.")
     if place not in values:
         raise SettingsError(f"gate {gate.text!r}: no system has {gate.measure} in the condition {gate.condition}.")
     found = []

@@ -7,7 +7,6 @@ does not depend on the order of the systems.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.model.errors import SettingsError, choices
+from swsdask.model.errors import SettingsError, choices, nearest
 from swsdask.model.measures import better, measures_of_merit, select_measures
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.trials import F64, I64
@@ -157,8 +156,8 @@ def _default(result: Result, values: NumbersByMeasure) -> list[str]:
 def _chosen(names: Sequence[str], known: Sequence[str]) -> list[str]:
     for name in names:
         if not any(select_measures([name], known)):
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-            raise SettingsError(f"measure {name!r} is not in the result. Nearest: {', '.join(near)}. Or score with it.")
+            near = nearest(name, known)
+            raise SettingsError(f"measure {name!r} is not in the result. Nearest: {near}. Or score with it.")
         if not better(name):
             raise SettingsError(f"measure {name!r} has no order of merit: neither more nor less of it is better.")
     return list(dict.fromkeys(select_measures(names, known)))

@@ -5,7 +5,6 @@ A measure is a class of a module here, listed in `MEASURES`, and a row of `model
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
@@ -30,7 +29,7 @@ from swsdask.measures.twv import (
     ThresholdTwv,
     TwvLosses,
 )
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, nearest
 from swsdask.model.measures import parse_name
 from swsdask.model.trials import Reference
 
@@ -94,8 +93,8 @@ def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES)
     requested = {parse_name(name).family: name for name in names}
     for family, name in requested.items():
         if family not in known:
-            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)
-            raise SettingsError(f"measure {name!r} is unknown. Nearest: {near[0]}. `swsdask measures` lists all.")
+            near = nearest(name.lower(), known)
+            raise SettingsError(f"measure {name!r} is unknown. Nearest: {near}. `swsdask measures` lists all.")
     return [family for family in MEASURES if not requested.keys().isdisjoint(family.names)]
 
 

@@ -10,13 +10,12 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from operator import attrgetter
 from typing import NamedTuple, Self
 
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
 from swsdask.measures.retrieval import JudgedRetrieval, RankedRetrieval
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, nearest
 from swsdask.model.measures import TABLE, Points, at_level, names_in, parse_name
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.settings import EvaluationSettings
@@ -114,8 +113,8 @@ def from_elsewhere(name: str) -> str:
     known = [each.replace("@", f"@{written.point or 10}") for each in _IR_MEASURES if not each.endswith("=")]
     family, _ = _ALIASES.get(written.name, (written.name, {}))
     own = [each for each in known if each.partition("@")[0] == family]
-    nearest = get_close_matches(str(written._replace(parameters={})), own or known, n=1, cutoff=0.0)
-    raise SettingsError(f"measure {name!r} of ir_measures is not computed here. Nearest: {nearest[0]}.")
+    near = nearest(str(written._replace(parameters={})), own or known)
+    raise SettingsError(f"measure {name!r} of ir_measures is not computed here. Nearest: {near}.")
 
 
 def _of_ir_measures(written: _Written) -> str | None:

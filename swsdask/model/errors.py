@@ -373,6 +373,11 @@ def choices(known: Iterable[str], instead_of: str) -> str:
     return f"{', '.join(near)} and {len(names) - len(near):,} more"
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is most similar to the given one, "" if there is none."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.0)), "")
+
+
 def counted(number: float, things: str, form: str = ",") -> str:
     """`3 queries without targets`; where the number prints as 1, the first plural of `things` is made singular.
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ValidationError
 
 from swsdask.model.discovery import DiscoverySettings
-from swsdask.model.errors import SettingsError, cut
+from swsdask.model.errors import SettingsError, cut, nearest
 from swsdask.model.settings import EvaluationSettings, Settings
 
 if TYPE_CHECKING:
@@ -195,8 +195,7 @@ def load_preset(name: str) -> TomlTable:
 def _load_one(name: str) -> TomlTable:
     names = preset_names()
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.0)
-        raise SettingsError(f"preset {name!r} is unknown. Nearest: {near[0]}. Known: {', '.join(names)}.")
+        raise SettingsError(f"preset {name!r} is unknown. Nearest: {nearest(name, names)}. Known: {', '.join(names)}.")
     path = conf_directory() / f"{name}.toml"
     return settings_of(path.read_bytes(), str(path))
 

@@ -6,7 +6,6 @@ anywhere.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.measures.names import name_in_gate, written_name
-from swsdask.model.errors import SettingsError, cut
+from swsdask.model.errors import SettingsError, cut, nearest
 from swsdask.model.layers import PLAINLY, TomlTable, conf_directory, settings_of
 from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
 
@@ -241,8 +240,7 @@ def _explain_fault(error: ErrorDetails, given: TomlTable) -> str:
     if error["type"] == "extra_forbidden":
         if model is NightlySettings and path[-1] in NightlyEvaluation.model_fields:
             return f"{', '.join(where)}: unknown key. Write it below [[evaluation]]."
-        near = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1, cutoff=0.0)
-        return f"{', '.join(where)}: unknown key. Nearest valid key: {near[0]}."
+        return f"{', '.join(where)}: unknown key. Nearest valid key: {nearest(str(path[-1]), model.model_fields)}."
     if error["type"] == "missing":
         return f"{', '.join(where)}: expected a value; found none. `swsdask nightly --example` prints a whole file."
     if error["type"] == "value_error":

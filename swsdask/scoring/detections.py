@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial, reduce
 from graphlib import TopologicalSorter
 from itertools import chain
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -174,18 +174,37 @@ def tasks(cells: Cells, runs: Sequence[Run], workers: int, rows_per_task: int) -
     """
     larger = max(1, workers / SERVED)
     least, most = FEW_ROWS * larger, rows_per_task * larger
-    left = sum(run.rows for run in runs)
-    waiting: list[Cell] = []
+
+    def limit(left: int) -> float:
+        return min(most, max(least, left // (2 * workers)))
+
+    every = _every(cells, [run.system for run in runs], rows_per_task)
+    for batch in in_batches(every, lambda cell: cell.rows, sum(run.rows for run in runs), limit):
+        yield CellTask(tuple(batch))
+
+
+Item = TypeVar("Item")
+
+
+def in_batches(
+    items: Iterable[Item], rows_of: Callable[[Item], int], left: int, limit: Callable[[int], float]
+) -> Iterator[list[Item]]:
+    """Yield items, in order, in batches of at most `limit(left)` rows, unless one item has more.
+
+    `left` rows remain, at first those of all items.
+    """
+    batch: list[Item] = []
     rows = 0
-    for cell in _every(cells, [run.system for run in runs], rows_per_task):
-        if waiting and rows + cell.rows > min(most, max(least, left // (2 * workers))):
-            yield CellTask(tuple(waiting))
+    for item in items:
+        of_item = rows_of(item)
+        if batch and rows + of_item > limit(left):
+            yield batch
             left -= rows
-            waiting, rows = [], 0
-        waiting.append(cell)
-        rows += cell.rows
-    if waiting:
-        yield CellTask(tuple(waiting))
+            batch, rows = [], 0
+        batch.append(item)
+        rows += of_item
+    if batch:
+        yield batch
 
 
 def _every(cells: Cells, systems: Iterable[str], rows_per_task: int) -> Iterator[Cell]:

@@ -23,7 +23,7 @@ from swsdask.model.system_rows import Spill
 from swsdask.model.trials import Reference
 from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems
-from swsdask.scoring.detections import Cells, DetectionSource, HeldCell
+from swsdask.scoring.detections import Cells, DetectionSource, HeldCell, in_batches
 from swsdask.scoring.missing_trials import check_complete
 from swsdask.scoring.result_tables import CachedResults, CountedRun, Observer
 from swsdask.scoring.rounds import SYSTEMS, ResultTables, Statistics, count_systems, score_systems
@@ -223,22 +223,12 @@ def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task:
 
 
 def _in_batches(runs: Sequence[Run], size: Callable[[int], int]) -> Iterator[list[Run]]:
-    """The runs in batches of at most `size(left)` rows, where `left` rows remain, unless one run has more.
+    """Yield the runs in batches, with a constant added to the rows of each, for the time of computing its numbers."""
+    return in_batches(runs, _work, sum(map(_work, runs)), size)
 
-    A constant is added to the rows of each run, for the time of computing its numbers.
-    """
-    left = sum(run.rows + _NUMBERS for run in runs)
-    batch: list[Run] = []
-    rows = 0
-    for run in runs:
-        if batch and rows + run.rows + _NUMBERS > size(left):
-            yield batch
-            left -= rows
-            batch, rows = [], 0
-        batch.append(run)
-        rows += run.rows + _NUMBERS
-    if batch:
-        yield batch
+
+def _work(run: Run) -> int:
+    return run.rows + _NUMBERS
 
 
 _MOST = 8 * detections.FEW_ROWS

@@ -6,14 +6,13 @@ requested families are imported.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Protocol, Self
 
 from swsdask.discovery.measures.parsing import SIZES
 from swsdask.model.discovery import Corpus, Definition, Discovered
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import SettingsError, nearest
 from swsdask.model.trials import F64
 
 
@@ -126,9 +125,9 @@ def _spelled_out(word: str, known: list[str], definition: Definition) -> tuple[s
     families = _families(definition)
     if word in families:
         return _NAMES[word]
-    near = difflib.get_close_matches(word, [*known, *families], n=1, cutoff=0.0)
+    near = nearest(word, [*known, *families])
     raise SettingsError(
-        f"measure {word!r} is unknown under {definition}. Nearest: {near[0]}. `swsdask measures` lists all."
+        f"measure {word!r} is unknown under {definition}. Nearest: {near}. `swsdask measures` lists all."
     )
 
 

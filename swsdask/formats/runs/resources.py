@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from swsdask.formats.files import noted
 from swsdask.formats.text import read_lines
 from swsdask.formats.values import shown
-from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.errors import InputError, Problem, Problems, nearest
 from swsdask.model.layers import read_toml
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
@@ -76,8 +75,7 @@ def _fault(url: str, fault: ErrorDetails, lines: Mapping[Path, int]) -> Problem:
     match fault["type"]:
         case "extra_forbidden":
             table = _TABLES.get(str(path[0]), Resources) if len(path) > 1 else Resources
-            near = difflib.get_close_matches(str(path[-1]), list(table.model_fields), n=1, cutoff=0.0)[0]
-            remedy = f"Nearest valid key: {near}."
+            remedy = f"Nearest valid key: {nearest(str(path[-1]), table.model_fields)}."
             return Problem(url, line, f"a key of {_place(path[:-1])}", shown(str(path[-1])), remedy)
         case "missing":
             return Problem(url, line, f"{path[-1]} in {_place(path[:-1])}", "none", "Give it for every node type.")
