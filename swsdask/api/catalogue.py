@@ -14,10 +14,11 @@ from pydantic import BaseModel
 from swsdask.discovery.measures import home_of
 from swsdask.measures import MEASURES, select
 from swsdask.model.discovery import DISCOVERY
-from swsdask.model.errors import SettingsError, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.layers import TomlTable, conf_directory, preset_names, toml_value
 from swsdask.model.measures import TABLE, Description, parse_name
 from swsdask.model.settings import Settings
+from swsdask.model.wording import nearest
 
 _SECTION = re.compile(r"^(.+)\n---+\n", re.MULTILINE)
 """An underlined title, in the docstring of a module with measures of several kinds."""

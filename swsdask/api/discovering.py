@@ -33,9 +33,9 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, Unsee
 from swsdask.execution.open import working
 from swsdask.measures.names import as_names, requested_names
 from swsdask.model.discovery import Corpus, Definition
-from swsdask.model.errors import counted
 from swsdask.model.layers import GivenSettings
 from swsdask.model.results import Result, note_lines
+from swsdask.model.wording import counted
 from swsdask.places.reading import Location
 from swsdask.scoring.rounds import SYSTEMS, ResultTables, Statistics, score_systems
 

@@ -23,8 +23,9 @@ from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read
 from swsdask.formats.files import file_size
 from swsdask.formats.find import find_classes
 from swsdask.model.discovery import Corpus, Definition, DiscoverySettings, Fragments
-from swsdask.model.errors import InputError, SettingsError, choices
+from swsdask.model.errors import InputError, SettingsError
 from swsdask.model.layers import GivenSettings, Layers, Settled, explicit_settings, merge_layers
+from swsdask.model.wording import choices
 from swsdask.places.reading import Location, Pipe, as_path, is_folder, locations, readable
 
 Classes = Location | Iterable[Location] | Mapping[str, Location] | None

@@ -21,10 +21,11 @@ from swsdask.formats.recognise import Format, sniff
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.runs.read import spelled_starts, with_texts
 from swsdask.formats.runs.xml import decision_scores, search_times
-from swsdask.model.errors import FEW, SettingsError, listed
+from swsdask.model.errors import SettingsError
 from swsdask.model.name_columns import names_of, rows_with
 from swsdask.model.results import ALIGNMENT, Result
 from swsdask.model.settings import weights
+from swsdask.model.wording import FEW, listed
 
 if TYPE_CHECKING:
     from swsdask.render.kwseval_output import ReportPart

@@ -20,10 +20,11 @@ from swsdask.archive.store import find_archive
 from swsdask.archive.stored_tables import verification_notes
 from swsdask.formats.find import ReferenceFiles, find_reference
 from swsdask.formats.in_memory import Judged, Table, by_pair
-from swsdask.model.errors import SettingsError, check_whole, choices, counted, listed
+from swsdask.model.errors import SettingsError, check_whole
 from swsdask.model.layers import GivenSettings, Layers, Override, Settled, explicit_settings, load_preset
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import Settings
+from swsdask.model.wording import choices, counted, listed
 from swsdask.places.reading import Location, as_path, readable
 
 

@@ -26,8 +26,9 @@ from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
-from swsdask.model.errors import SettingsError, choices, cut
+from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import RunSource
+from swsdask.model.wording import choices, cut
 from swsdask.places.reading import Location, is_local, readable
 from swsdask.places.writing import temporary_folder
 

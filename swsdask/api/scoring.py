@@ -27,10 +27,11 @@ from swsdask.measures import MEASURES, RANKED, interpretation, require_judgments
 from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure
 from swsdask.measures.names import as_names, check_some
-from swsdask.model.errors import LISTED, SettingsError, counted, cut, listed
+from swsdask.model.errors import SettingsError
 from swsdask.model.results import QUERY_TEXTS, Note, Result, note_lines
 from swsdask.model.settings import Settings
 from swsdask.model.trials import Reference
+from swsdask.model.wording import LISTED, counted, cut, listed
 from swsdask.places.reading import Location
 from swsdask.scoring.result_tables import Observer, cached_results_of
 from swsdask.scoring.rounds import ResultTables

@@ -44,9 +44,10 @@ from numpy.typing import NDArray
 from swsdask.archive.reference_tables import document_ids
 from swsdask.formats.reference.nist_xml import texts_of
 from swsdask.formats.reference.rttm import GENDERS
-from swsdask.model.errors import SettingsError, counted, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND
+from swsdask.model.wording import counted, nearest
 
 QUERY_PATTERN = "query_pattern:"
 DOCUMENT_PATTERN = "document_pattern:"

@@ -31,9 +31,10 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_un
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_classes
 from swsdask.formats.files import noted
 from swsdask.model.discovery import ALIGNMENT, CLASSES, FRAGMENTS, SPEAKERS, STRETCHES
-from swsdask.model.errors import ArchiveError, Problems, without_secrets
+from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.hashes import hash_tables
 from swsdask.model.layers import Layers
+from swsdask.model.safe_text import without_secrets
 from swsdask.model.units import id_fault
 
 

@@ -33,13 +33,15 @@ from numpy.typing import NDArray
 from swsdask.archive.protocols import Run
 from swsdask.archive.reference_tables import Excerpts, document_ids, spoken_elsewhere
 from swsdask.kernels.rows import sum_of_hashes
-from swsdask.model.errors import SHOWN, InputError, Problem, Problems, counted, without_secrets
+from swsdask.model.errors import SHOWN, InputError, Problem, Problems
 from swsdask.model.hashes import hash_repr
 from swsdask.model.resources import Resources
+from swsdask.model.safe_text import without_secrets
 from swsdask.model.schemas import WITHOUT_TIMES, RunHeader, RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import UNKNOWN_DOCUMENT, Detections, ScoreRange, finite_scores
 from swsdask.model.units import DocumentCodes, document_id, id_hash
+from swsdask.model.wording import counted
 
 CONTENT_VERSION = 1
 _LANES = 2

@@ -39,11 +39,13 @@ from swsdask.archive.versions import BUCKETS, EvaluationManifest, Layout, bucket
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen, run_tasks
 from swsdask.formats.files import noted
 from swsdask.formats.find import ReferenceFiles
-from swsdask.model.errors import ArchiveError, ExecutionError, Problems, counted, without_secrets
+from swsdask.model.errors import ArchiveError, ExecutionError, Problems
 from swsdask.model.hashes import hash_tables
+from swsdask.model.safe_text import without_secrets
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
+from swsdask.model.wording import counted
 from swsdask.places.reading import Pipe, is_local, parted
 
 ROWS_PER_PART = 1_500_000

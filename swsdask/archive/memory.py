@@ -14,10 +14,11 @@ from swsdask.archive.fragments import concatenate, cut_rows, in_order, pair_star
 from swsdask.archive.occurrences import find_occurrences
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference_tables import ReferenceTables
-from swsdask.model.errors import ArchiveError, Problems, choices
+from swsdask.model.errors import ArchiveError, Problems
 from swsdask.model.schemas import RunPiece, RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
+from swsdask.model.wording import choices
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,13 +13,14 @@ from typing import Literal, NamedTuple, Protocol, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.model.errors import SHOWN, Problems, counted
+from swsdask.model.errors import SHOWN, Problems
 from swsdask.model.resources import Resources, times_of_list
 from swsdask.model.results import Note
 from swsdask.model.schemas import JOINED, WITHOUT_CHANNELS, WITHOUT_TIMES
 from swsdask.model.settings import EvaluationSettings, TextFilter
 from swsdask.model.trials import Detections, ScoreRange
 from swsdask.model.units import whole_ticks
+from swsdask.model.wording import counted
 
 Finder = Literal["own", "kwseval", "stdeval", "mediaeval"]
 COUNT_REPEATED = ("kwseval", "stdeval")

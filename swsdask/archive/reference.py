@@ -27,11 +27,12 @@ from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, n_documents, trial_counter
 from swsdask.model.columns import distinct_pairs
-from swsdask.model.errors import SettingsError, listed
+from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
+from swsdask.model.wording import listed
 from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
 _YES = {"1", "yes", "true", "oov"}

@@ -38,8 +38,9 @@ from swsdask.execution.executor import Executor, SerialExecutor, run_tasks
 from swsdask.formats.reference.rttm import GENDERS
 from swsdask.formats.reference.table import read_judgments
 from swsdask.kernels.rows import TRACK_BITS, place_rows
-from swsdask.model.errors import Problems, without_secrets
+from swsdask.model.errors import Problems
 from swsdask.model.hashes import hash_tables
+from swsdask.model.safe_text import without_secrets
 from swsdask.model.schemas import DOCUMENTS, JUDGMENTS, QUERIES, SEGMENTS, WORDS, RunSource
 from swsdask.model.settings import Compat
 from swsdask.model.trials import F64, I8, I32, I64, UNKNOWN_DOCUMENT, Bool

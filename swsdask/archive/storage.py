@@ -21,8 +21,9 @@ from typing import IO, TYPE_CHECKING
 import pyarrow as pa
 
 from swsdask.archive import local
-from swsdask.model.errors import ArchiveError, StoreError, SwsdaskError, without_secrets
+from swsdask.model.errors import ArchiveError, StoreError, SwsdaskError
 from swsdask.model.limits import shortage
+from swsdask.model.safe_text import without_secrets
 from swsdask.places.reading import UNKNOWN_OPTION, all_below, file_system, local_path, protocols
 from swsdask.places.writing import sync
 

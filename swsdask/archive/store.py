@@ -27,9 +27,10 @@ from swsdask.archive.stored_tables import (
 )
 from swsdask.archive.versions import EvaluationManifest, manifest_name, open_version, versions
 from swsdask.formats.reference.rttm import GENDERS
-from swsdask.model.errors import ArchiveError, choices
+from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import Layers
 from swsdask.model.schemas import DOCUMENTS, FOUND_OCCURRENCES, JUDGMENTS, OCCURRENCES, QUERIES, SEGMENTS, WORDS
+from swsdask.model.wording import choices
 
 EVALUATION: ArchiveKind[EvaluationManifest, StoredRun] = ArchiveKind(
     manifest=EvaluationManifest,

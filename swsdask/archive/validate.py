@@ -41,11 +41,12 @@ from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.lines import CTM, has_scores
 from swsdask.formats.runs.read import RunFile
 from swsdask.formats.runs.resources import read_resources
-from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.resources import Phase, Resources
 from swsdask.model.schemas import WORDS, RunPiece
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
+from swsdask.model.wording import counted
 from swsdask.places.reading import Pipe, is_folder
 
 MOST_PROBLEMS = 1_000_000

@@ -36,10 +36,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import REMEDY, StoredFile
-from swsdask.model.errors import ArchiveError, check_choice, check_whole, listed
+from swsdask.model.errors import ArchiveError, check_choice, check_whole
 from swsdask.model.hashes import hash_json
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
+from swsdask.model.wording import listed
 from swsdask.places.reading import ARCHIVED
 
 FORMAT_VERSION = 3

@@ -32,7 +32,8 @@ from swsdask.formats.runs.write import (
 )
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.xml_stream import read_elements
-from swsdask.model.errors import InputError, Problem, Problems, without_secrets
+from swsdask.model.errors import InputError, Problem, Problems
+from swsdask.model.safe_text import without_secrets
 from swsdask.model.schemas import RunPiece
 from swsdask.model.trials import F64
 from swsdask.places.reading import Pipe, before_query, is_folder, is_local, join_path, parted

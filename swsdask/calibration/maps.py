@@ -31,9 +31,10 @@ from swsdask.measures import select
 from swsdask.measures.calibration import Blocks, pooled_blocks
 from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Scored
-from swsdask.model.errors import InputError, Problem, cut
+from swsdask.model.errors import InputError, Problem
 from swsdask.model.layers import read_toml, toml_value
 from swsdask.model.trials import F64
+from swsdask.model.wording import cut
 from swsdask.places.reading import as_path, read_small
 from swsdask.places.writing import replacing
 

@@ -20,8 +20,10 @@ import click
 from swsdask import __version__
 from swsdask.cli.options import progress_options, storage_option
 from swsdask.ending import Ended, ended_by, has_arrived
-from swsdask.model.errors import InsecureConnection, SwsdaskError, counted, is_text, styled, visible, without_secrets
+from swsdask.model.errors import InsecureConnection, SwsdaskError
 from swsdask.model.limits import check_addresses, shortage
+from swsdask.model.safe_text import is_text, styled, visible, without_secrets
+from swsdask.model.wording import counted
 from swsdask.needless import leave_out
 
 COMMANDS = {

@@ -27,7 +27,8 @@ from swsdask.cli.options import (
     runs_of_arguments,
     settings_options,
 )
-from swsdask.model.errors import ArchiveError, counted
+from swsdask.model.errors import ArchiveError
+from swsdask.model.wording import counted
 
 
 @click.command("ingest")

@@ -26,7 +26,8 @@ from swsdask.cli.options import (
     settings_options,
     verify_option,
 )
-from swsdask.model.errors import GateError, one_line
+from swsdask.model.errors import GateError
+from swsdask.model.safe_text import one_line
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation

@@ -18,7 +18,9 @@ from swsdask.cli.options import (
     reference_options,
     settings_options,
 )
-from swsdask.model.errors import FEW, Problems, counted, listed, one_line
+from swsdask.model.errors import Problems
+from swsdask.model.safe_text import one_line
+from swsdask.model.wording import FEW, counted, listed
 
 if TYPE_CHECKING:
     from swsdask.calibration.applying import Applied

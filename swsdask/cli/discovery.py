@@ -22,7 +22,7 @@ from swsdask.cli.options import (
     settings_of_options,
     verify_option,
 )
-from swsdask.model.errors import counted
+from swsdask.model.wording import counted
 
 TABLE = "discovery"
 """The table of a settings file that --set applies to."""

@@ -17,7 +17,9 @@ import click
 from swsdask.cli import describe_unforeseen, traceback_if_asked
 from swsdask.cli.options import FiniteRange, records_format_option
 from swsdask.ending import ended_by
-from swsdask.model.errors import SettingsError, SwsdaskError, choices, one_line
+from swsdask.model.errors import SettingsError, SwsdaskError
+from swsdask.model.safe_text import one_line
+from swsdask.model.wording import choices
 
 Command = TypeVar("Command", bound=Callable[..., object])
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from swsdask.model.errors import SettingsError, cut, one_line
+from swsdask.model.errors import SettingsError
+from swsdask.model.safe_text import one_line
+from swsdask.model.wording import cut
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation

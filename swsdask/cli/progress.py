@@ -13,7 +13,8 @@ import click
 
 from swsdask.cli.options import QUIET, VERBOSE
 from swsdask.execution.executor import Progress, Unseen
-from swsdask.model.errors import counted, one_line, visible, without_secrets
+from swsdask.model.safe_text import one_line, visible, without_secrets
+from swsdask.model.wording import counted
 
 
 class LogLines:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdask.cli.options import records_format_option
-from swsdask.model.errors import counted, listed
+from swsdask.model.wording import counted, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa

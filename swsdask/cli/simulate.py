@@ -19,7 +19,7 @@ from swsdask.cli.options import (
     writable_directory,
     writable_place,
 )
-from swsdask.model.errors import counted
+from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor

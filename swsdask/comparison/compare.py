@@ -32,9 +32,10 @@ from swsdask.comparison.notes import (
 from swsdask.comparison.paired import P_RANDOMIZATION, Tasks
 from swsdask.comparison.resampled import Draws, OfSystem, SampleReplicates
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling
-from swsdask.model.errors import SettingsError, counted, listed
+from swsdask.model.errors import SettingsError
 from swsdask.model.samples import SampleOfQueries
 from swsdask.model.trials import F64
+from swsdask.model.wording import counted, listed
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor

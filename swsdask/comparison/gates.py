@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from swsdask.comparison.notes import NAMED, Least
 from swsdask.model.comparison import Failure
 from swsdask.model.discovery import DISCOVERY
-from swsdask.model.errors import SettingsError, counted, listed, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, better, parse_name
+from swsdask.model.wording import counted, listed, nearest
 
 _TOLERANCE = 1e-12
 """A relative tolerance: a loss that exceeds the limit of a gate by less does not fail."""

@@ -12,8 +12,8 @@ import numpy as np
 from swsdask.comparison.resampled import SampleReplicates
 from swsdask.comparison.significance import ENUMERATED
 from swsdask.model.comparison import Comparison, Resampling
-from swsdask.model.errors import counted, listed
 from swsdask.model.trials import F64
+from swsdask.model.wording import counted, listed
 
 if TYPE_CHECKING:
     from swsdask.comparison.compare import ComparedSystems

@@ -50,8 +50,8 @@ from swsdask.kernels.differences import (
     compare_pair,
 )
 from swsdask.model.comparison import Resampling
-from swsdask.model.errors import counted
 from swsdask.model.trials import F64, Bool
+from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
     from swsdask.execution.executor import Executor

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdask.model.errors import SettingsError, choices, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.measures import better, measures_of_merit, select_measures
 from swsdask.model.results import RankCorrelation, Result
 from swsdask.model.trials import F64, I64
+from swsdask.model.wording import choices, nearest
 
 
 class Correlations(NamedTuple):

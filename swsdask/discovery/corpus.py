@@ -69,10 +69,11 @@ from swsdask.model.discovery import (
     Readings,
     Tokens,
 )
-from swsdask.model.errors import MOST_KEPT, Problems, SettingsError, counted
+from swsdask.model.errors import MOST_KEPT, Problems, SettingsError
 from swsdask.model.results import Note
 from swsdask.model.trials import I32, I64, Bool
 from swsdask.model.units import TICKS_PER_SECOND, id_fault
+from swsdask.model.wording import counted
 from swsdask.places.reading import before_query
 
 SILENCE = "SIL"

@@ -66,10 +66,11 @@ from swsdask.model.discovery import (
     Fragments,
     Tokens,
 )
-from swsdask.model.errors import Problems, counted
+from swsdask.model.errors import Problems
 from swsdask.model.results import Note
 from swsdask.model.trials import F64, I16, I32, I64, Bool
 from swsdask.model.units import MAX_TICKS, TICKS_PER_SECOND
+from swsdask.model.wording import counted
 
 COUNT = "n_"
 NOT_DEFINED = {"ned": 1.0}

@@ -33,9 +33,9 @@ from swsdask.discovery.placing import COUNT, folds_of, spreads, with_f_scores
 from swsdask.execution.executor import Executor
 from swsdask.kernels.edit_distance import edit_distances
 from swsdask.model.discovery import NO_FOLD, Corpus, Coverage, Definition, Discovered, OverlappingPairs, WrongBoundaries
-from swsdask.model.errors import counted
 from swsdask.model.results import CURVES, SCORES, Note
 from swsdask.model.trials import F64, I16, I64
+from swsdask.model.wording import counted
 from swsdask.scoring.rounds import AnySystem, Plan, Shared, Statistics, StatisticType, SystemResults
 
 CLASSES_KEPT = 10

@@ -36,8 +36,9 @@ from swsdask.execution.encryption import Encryption
 from swsdask.execution.fork_server import ALLOCATION, METHOD, look_after, signals_put_off
 from swsdask.execution.fork_server import start as start_fork_server
 from swsdask.kernels.compilation import load_kernels
-from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError, counted
+from swsdask.model.errors import ClusterError, InsecureConnection, SettingsError
 from swsdask.model.limits import check_addresses, check_open_files, check_threads, shortage
+from swsdask.model.wording import counted
 from swsdask.places.writing import temporary_folder
 
 QUIET = {

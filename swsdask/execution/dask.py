@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Shared, Tree, execution_error
-from swsdask.model.errors import ClusterError, SwsdaskError, counted
+from swsdask.model.errors import ClusterError, SwsdaskError
+from swsdask.model.wording import counted
 from swsdask.places.reading import options, set_options, unset_options
 
 LOG = logging.getLogger("swsdask")

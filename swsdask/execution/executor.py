@@ -18,8 +18,9 @@ from contextlib import closing, contextmanager
 from functools import partial, reduce
 from typing import Generic, Protocol, TypeVar, cast
 
-from swsdask.model.errors import ExecutionError, ResourceError, SettingsError, SwsdaskError, counted, cut
+from swsdask.model.errors import ExecutionError, ResourceError, SettingsError, SwsdaskError
 from swsdask.model.limits import NO_SPACE, check_addresses, check_threads, shortage
+from swsdask.model.wording import counted, cut
 
 Item = TypeVar("Item")
 Part = TypeVar("Part")

@@ -38,9 +38,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, cast, get_args
 from pydantic import Field, TypeAdapter, ValidationError
 
 from swsdask.execution.executor import Executor, Progress, SerialExecutor, or_unseen
-from swsdask.model.errors import ClusterError, ResourceError, SettingsError, choices, cut
+from swsdask.model.errors import ClusterError, ResourceError, SettingsError
 from swsdask.model.layers import build_settings, conf_directory, settings_of
 from swsdask.model.settings import EngineSettings, Settings
+from swsdask.model.wording import choices, cut
 from swsdask.places.reading import read_small
 from swsdask.places.writing import temporary_folder
 

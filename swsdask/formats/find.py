@@ -33,19 +33,10 @@ from swsdask.formats.runs.parquet import ENDING as PARQUET_ENDING
 from swsdask.formats.runs.parquet import folder_entries, is_one_table
 from swsdask.formats.runs.resources import read_resources
 from swsdask.formats.values import system_of_file
-from swsdask.model.errors import (
-    FEW,
-    InputError,
-    Problem,
-    Problems,
-    counted,
-    is_text,
-    listed,
-    one_line,
-    visible,
-    without_secrets,
-)
+from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.resources import Resources
+from swsdask.model.safe_text import is_text, one_line, visible, without_secrets
+from swsdask.model.wording import FEW, counted, listed
 from swsdask.places.reading import (
     ARCHIVED,
     all_matching,

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdask.model.errors import FEW, listed
 from swsdask.model.schemas import JOINED, RunHeader
 from swsdask.model.units import INFINITE, MAX_TICKS, TICKS_PER_SECOND, document_fault, document_id, id_fault, ticks
+from swsdask.model.wording import FEW, listed
 from swsdask.places.reading import before_query
 
 BLANKS = " \t\r\n"

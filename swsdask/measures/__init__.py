@@ -29,9 +29,10 @@ from swsdask.measures.twv import (
     ThresholdTwv,
     TwvLosses,
 )
-from swsdask.model.errors import SettingsError, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.measures import parse_name
 from swsdask.model.trials import Reference
+from swsdask.model.wording import nearest
 
 __all__ = [
     "MEASURES",

@@ -15,10 +15,11 @@ from typing import NamedTuple, Self
 
 from swsdask.measures.average_precision import AveragePrecision, MeanAveragePrecision, RankedPrecision
 from swsdask.measures.retrieval import JudgedRetrieval, RankedRetrieval
-from swsdask.model.errors import SettingsError, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.measures import TABLE, Points, at_level, names_in, parse_name
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.wording import nearest
 
 POINTS = {row.name: row.points for row in TABLE if row.points is not None}
 """The points of each family that has points."""

@@ -11,12 +11,12 @@ from swsdask.measures.calibration import whole_gamma
 from swsdask.measures.cross_entropy import censored
 from swsdask.measures.measure import Population, Scored, populations
 from swsdask.measures.twv import decision_bounds
-from swsdask.model.errors import counted, listed
 from swsdask.model.ranked_measures import RELEVANT
 from swsdask.model.results import Note
 from swsdask.model.settings import EvaluationSettings, Weights, weights
 from swsdask.model.trials import Reference, given_score
 from swsdask.model.units import INFINITE
+from swsdask.model.wording import counted, listed
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.moments import Moments

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
 
-from swsdask.model.errors import SettingsError, counted, listed
+from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import MOST_TABLES
 from swsdask.model.measures import better, distinct_headings, written
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Row, Tables
+from swsdask.model.wording import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ValidationError
 
 from swsdask.model.discovery import DiscoverySettings
-from swsdask.model.errors import SettingsError, cut, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.settings import EvaluationSettings, Settings
+from swsdask.model.wording import cut, nearest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

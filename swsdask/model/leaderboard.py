@@ -14,9 +14,10 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.model.errors import counted, without_secrets
 from swsdask.model.measures import better, ranking_measures, select_measures
 from swsdask.model.name_columns import names_of
+from swsdask.model.safe_text import without_secrets
+from swsdask.model.wording import counted
 
 LEADERBOARD = (
     ("n_hit", "n_miss", "n_false_alarm"),

@@ -13,7 +13,9 @@ import resource
 from contextlib import suppress
 from pathlib import Path
 
-from swsdask.model.errors import ResourceError, cut, one_line
+from swsdask.model.errors import ResourceError
+from swsdask.model.safe_text import one_line
+from swsdask.model.wording import cut
 
 _NO_MEMORY = re.compile(
     r"cannot allocate memory|failed to map segment from shared object(?!: operation not permitted)", re.IGNORECASE

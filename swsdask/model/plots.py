@@ -17,13 +17,14 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from swsdask.model.errors import FEW, SettingsError, choices, listed
+from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import Board, board
 from swsdask.model.measures import better, describe, select_measures
 from swsdask.model.name_columns import distinct_names, rows_with
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import LateImport
 from swsdask.model.trials import F64
+from swsdask.model.wording import FEW, choices, listed
 
 if TYPE_CHECKING:
     from matplotlib import axes

@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.model.comparison import Comparison
-from swsdask.model.errors import SettingsError, choices, counted, listed
+from swsdask.model.errors import SettingsError
 from swsdask.model.leaderboard import MOST_LINES, MOST_TABLES, Board
 from swsdask.model.measures import better, distinct_headings, select_measures, written
 from swsdask.model.plots import Figures
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import HTML, LATEX, MARKDOWN, LateImport, Markup, Tables
 from swsdask.model.trials import F64, I64
+from swsdask.model.wording import choices, counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd

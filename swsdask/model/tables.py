@@ -28,8 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.model.errors import SettingsError, one_line, visible, without_formula
+from swsdask.model.errors import SettingsError
 from swsdask.model.name_columns import decoded
+from swsdask.model.safe_text import one_line, visible, without_formula
 
 
 class LateImport:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from swsdask.model.errors import counted
 from swsdask.model.tables import LateImport, Tables
+from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd

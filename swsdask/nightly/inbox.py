@@ -26,7 +26,8 @@ from fsspec.implementations.local import LocalFileSystem
 from swsdask.formats.find import is_glob
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
-from swsdask.model.errors import InputError, Problem, is_text, one_line, without_secrets
+from swsdask.model.errors import InputError, Problem
+from swsdask.model.safe_text import is_text, one_line, without_secrets
 from swsdask.places.reading import all_below, all_matching, is_local, settles_in, stamp_of, start_of
 
 LOG = logging.getLogger("swsdask.nightly")

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 
 from swsdask.archive.storage import Storage
-from swsdask.model.errors import without_secrets
 from swsdask.model.measures import better, describe, written
+from swsdask.model.safe_text import without_secrets
 from swsdask.nightly.board import LATEST
 from swsdask.nightly.settings import NightlyEvaluation, NightlySettings
 from swsdask.places.reading import join_path, local_path

@@ -17,8 +17,9 @@ from pydantic_core import ErrorDetails
 
 from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.measures.names import name_in_gate, written_name
-from swsdask.model.errors import SettingsError, cut, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.layers import PLAINLY, TomlTable, conf_directory, settings_of
+from swsdask.model.wording import cut, nearest
 from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
 
 Text = Annotated[str, Field(min_length=1)]

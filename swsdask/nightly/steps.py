@@ -30,10 +30,11 @@ from swsdask.archive.versions import versions
 from swsdask.execution.executor import Progress, SerialExecutor, or_unseen
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
-from swsdask.model.errors import ArchiveError, InputError, counted
+from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.layers import build_settings, load_preset, overrides
 from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
 from swsdask.model.results import Result
+from swsdask.model.wording import counted
 from swsdask.nightly.board import is_published, publish
 from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.lease import NightLease, night_lease

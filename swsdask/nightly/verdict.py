@@ -30,10 +30,10 @@ from swsdask.comparison.notes import NAMED, Least
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
-from swsdask.model.errors import listed
 from swsdask.model.leaderboard import NEW, REPLACED, Move, board
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
+from swsdask.model.wording import listed
 from swsdask.nightly.night import Night, stored_archive
 from swsdask.nightly.settings import NightlyEvaluation
 

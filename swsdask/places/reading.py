@@ -40,8 +40,10 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Self
 
-from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, counted, remember, without_secrets
+from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
 from swsdask.model.limits import NO_SPACE, shortage
+from swsdask.model.safe_text import remember, without_secrets
+from swsdask.model.wording import counted
 
 _SLASHES = re.compile(r"/{2,}")
 

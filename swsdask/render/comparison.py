@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling, written_p
-from swsdask.model.errors import counted
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import better, describe, signed, written
 from swsdask.model.tables import Row, tables_as, tables_as_json
+from swsdask.model.wording import counted
 from swsdask.render.console import standard_console, standard_table
 from swsdask.render.pages import mark
 

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from swsdask.model.discovery import ABOUT, COUNTS, ENDINGS, FAMILIES, SINGLE, WORDS
-from swsdask.model.errors import counted
 from swsdask.model.results import Result
+from swsdask.model.wording import counted
 from swsdask.render.environment import TEMPLATES, environment, script, style
 from swsdask.render.pages import COLOURS, provenance
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from swsdask.model.errors import counted, visible
+from swsdask.model.safe_text import visible
+from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from swsdask.model.comparison import Comparison
-from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.layers import matching_presets
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import describe, distinct_headings, written
 from swsdask.model.name_columns import rows_with
 from swsdask.model.results import RankCorrelation, Result
+from swsdask.model.wording import FEW, counted, listed
 from swsdask.places.reading import Location
 from swsdask.places.writing import replacing
 from swsdask.render.comparison import differences, interval_text, tied_with_best

@@ -15,10 +15,11 @@ from xml.sax.saxutils import escape, quoteattr
 from rich.text import Text
 
 from swsdask.model.comparison import written_p
-from swsdask.model.errors import counted, one_line, visible
 from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
+from swsdask.model.safe_text import one_line, visible
 from swsdask.model.tables import Row
+from swsdask.model.wording import counted
 from swsdask.render.console import standard_console, standard_table
 from swsdask.render.environment import environment, style
 

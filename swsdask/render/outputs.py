@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError, without_formula
+from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
 from swsdask.model.limits import shortage
 from swsdask.model.parquet_files import write_parquet
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, RankCorrelation, Result
+from swsdask.model.safe_text import without_formula
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import as_json, read_parquet
 from swsdask.places.reading import Location, is_file, join_path, read_whole

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.errors import counted, listed
 from swsdask.model.leaderboard import Board
 from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
+from swsdask.model.wording import counted, listed
 from swsdask.places.reading import Location
 from swsdask.places.writing import together
 from swsdask.render.console import standard_console, standard_table

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.discovery import COUNTS, FAMILIES, SINGLE, WORDS
-from swsdask.model.errors import counted
 from swsdask.model.leaderboard import FACTS, MOST_TABLES, Board, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
+from swsdask.model.wording import counted
 from swsdask.render.console import FULL_WIDTH, standard_console, standard_table
 from swsdask.render.discovery import Scores, as_printed
 

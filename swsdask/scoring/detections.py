@@ -20,10 +20,10 @@ import numpy as np
 from swsdask.archive.cache import CachedStatistics
 from swsdask.archive.protocols import Cell, Run
 from swsdask.execution.executor import Executor, Tree, naming
-from swsdask.model.errors import FEW, counted, listed
 from swsdask.model.schemas import DETECTION_COLUMNS
 from swsdask.model.tables import number_type
 from swsdask.model.trials import Detections, Reference, ScoreRange, Trials
+from swsdask.model.wording import FEW, counted, listed
 from swsdask.scoring.rounds import Plan, Shared, Statistics, StatisticType, merge
 from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.counts import NO, NONE, YES, Counts, stretches

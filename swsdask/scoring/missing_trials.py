@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from swsdask.archive.protocols import Run
-from swsdask.model.errors import InputError, Problem, counted
+from swsdask.model.errors import InputError, Problem
 from swsdask.model.trials import I64, Reference
+from swsdask.model.wording import counted
 from swsdask.scoring.detections import ROWS_PER_CELL, Cells
 from swsdask.statistics.alignment import make_trials, trial_columns
 from swsdask.statistics.counts import Counts

@@ -15,12 +15,13 @@ from swsdask.execution.executor import Executor, Progress, SerialExecutor, Threa
 from swsdask.measures.generalised_average_precision import GeneralisedAveragePrecision
 from swsdask.measures.measure import Measure, counts_present_only
 from swsdask.measures.processing_load import ProcessingLoad
-from swsdask.model.errors import FEW, ArchiveError, choices, listed
+from swsdask.model.errors import ArchiveError
 from swsdask.model.resources import SECONDS_PER_HOUR
 from swsdask.model.schemas import WITHOUT_TIMES
 from swsdask.model.settings import EngineSettings, Settings
 from swsdask.model.system_rows import Spill
 from swsdask.model.trials import Reference
+from swsdask.model.wording import FEW, choices, listed
 from swsdask.scoring import detections
 from swsdask.scoring.alignment_table import align_systems
 from swsdask.scoring.detections import Cells, DetectionSource, HeldCell, in_batches

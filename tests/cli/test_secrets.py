@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 import swsdask as sws
 from swsdask.archive.storage import Storage
 from swsdask.cli import main
-from swsdask.model import errors
-from swsdask.model.errors import Problem, remember, without_secrets
+from swsdask.model import safe_text
+from swsdask.model.errors import Problem
 from swsdask.model.leaderboard import Record
+from swsdask.model.safe_text import remember, without_secrets
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.nightly.steps import plan_night, run_night
 from tests.cli.conftest import Files
@@ -74,7 +75,7 @@ def test_long_text_is_searched_once() -> None:
 
 
 def test_options_of_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "_known", set())
+    monkeypatch.setattr(safe_text, "_known", set())
     remember(
         {"s3": {"secret": "correct horse", "key": "AKIA0123456789", "anon": "a word of no weight"}, "token": "anon"}
     )

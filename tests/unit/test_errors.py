@@ -2,7 +2,8 @@ import pickle
 
 import pytest
 
-from swsdask.model.errors import SHOWN, InputError, Problem, Problems, choices
+from swsdask.model.errors import SHOWN, InputError, Problem, Problems
+from swsdask.model.wording import choices
 
 
 def test_a_problem_says_where_what_and_what_to_do() -> None:

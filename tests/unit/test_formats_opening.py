@@ -25,7 +25,7 @@ from swsdask.formats.find import find_runs
 from swsdask.formats.recognise import sniff
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.values import system_of_file
-from swsdask.model import errors
+from swsdask.model import safe_text
 from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
 from tests.bench.cost import cost
 from tests.compression import zstd
@@ -347,6 +347,6 @@ def test_folders_in_a_folder_of_runs_are_reported(
     assert find_runs([folder]) == [f"{folder}/a.tsv"]
     (record,) = caplog.records
     assert record.getMessage() == f"{folder}: not searched for runs: b, logs; name them too, or use a glob"
-    monkeypatch.setattr(errors, "_known", {"hushhush"})
+    monkeypatch.setattr(safe_text, "_known", {"hushhush"})
     find_runs([folder])
     assert ("***: not searched" in caplog.messages[1]) == bool(store)

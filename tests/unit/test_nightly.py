@@ -35,8 +35,9 @@ from swsdask.archive.store import open_archive
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
-from swsdask.model.errors import ArchiveError, InputError, SettingsError, visible
+from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
+from swsdask.model.safe_text import visible
 from swsdask.nightly import lease, steps, verdict
 from swsdask.nightly.board import board_page, publish
 from swsdask.nightly.inbox import look

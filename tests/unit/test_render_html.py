@@ -17,10 +17,10 @@ import pytest
 
 import swsdask.render.html as html
 import swsdask.render.pages as cubes
-from swsdask.model.errors import visible
 from swsdask.model.leaderboard import LEADERBOARD, board
 from swsdask.model.measures import written
 from swsdask.model.results import CURVES, QUERY_TEXTS, SCORES, Result
+from swsdask.model.safe_text import visible
 from swsdask.render.det import figures
 from swsdask.render.html import page, write_report
 from tests.results import MANIFEST, made_up, made_up_result, table, three_systems

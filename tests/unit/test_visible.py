@@ -13,8 +13,10 @@ import pytest
 
 import swsdask as sws
 from swsdask.cli import main
-from swsdask.model.errors import LONGEST, Problem, styled, visible, without_formula
+from swsdask.model.errors import Problem
 from swsdask.model.results import SCORES, Result
+from swsdask.model.safe_text import styled, visible, without_formula
+from swsdask.model.wording import LONGEST
 from swsdask.render.html import page
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 from tests.results import three_systems

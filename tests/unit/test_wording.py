@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import swsdask
-from swsdask.model.errors import counted
+from swsdask.model.wording import counted
 
 
 @pytest.mark.parametrize(

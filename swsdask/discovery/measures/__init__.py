@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Protocol, Self
 
 from swsdask.discovery.measures.parsing import SIZES
 from swsdask.model.discovery import Corpus, Definition, Discovered
-from swsdask.model.errors import SettingsError, nearest
+from swsdask.model.errors import SettingsError
 from swsdask.model.trials import F64
+from swsdask.model.wording import nearest
 
 
 class DiscoveryStatistic(Protocol):

@@ -13,10 +13,11 @@ from pydantic import BaseModel, ValidationError
 from swsdask.formats.files import noted
 from swsdask.formats.text import read_lines
 from swsdask.formats.values import shown
-from swsdask.model.errors import InputError, Problem, Problems, nearest
+from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.layers import read_toml
 from swsdask.model.resources import Node, Phase, Resources
 from swsdask.model.schemas import RunPiece
+from swsdask.model.wording import nearest
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -30,8 +30,9 @@ from swsdask.formats.runs.builder import OrdinaryLines
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.text import Lines, read_lines
 from swsdask.formats.values import FormatError, check_columns, read_header, shown
-from swsdask.model.errors import InputError, Problem, Problems, counted
+from swsdask.model.errors import InputError, Problem, Problems
 from swsdask.model.schemas import WITHOUT_CHANNELS, WITHOUT_TIMES, RunPiece
+from swsdask.model.wording import counted
 
 NEEDED = ("query", "document", "start", "duration", "score")
 """The columns of detections; in place of `duration` there may be `end`."""

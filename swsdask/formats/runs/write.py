@@ -34,10 +34,12 @@ from swsdask.formats.runs.table import choose_columns, first_line
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.text import read_lines
 from swsdask.formats.values import FormatError, shown, system_of_file
-from swsdask.model.errors import InputError, Problem, Problems, SettingsError, counted, without_formula
+from swsdask.model.errors import InputError, Problem, Problems, SettingsError
+from swsdask.model.safe_text import without_formula
 from swsdask.model.schemas import JOINED, WITHOUT_CHANNELS, WITHOUT_TIMES, RunHeader, RunPiece
 from swsdask.model.trials import F64
 from swsdask.model.units import AUDIO_EXTENSIONS, TICKS_PER_SECOND, document_id
+from swsdask.model.wording import counted
 from swsdask.places.reading import is_folder, is_local, parted
 from swsdask.places.writing import together
 
@@ -325,7 +327,7 @@ def convert(
     A table in text that stays one keeps its columns, its quotes and every digit. The run is read twice, so that nothing
     is written of a run with problems. `system` replaces the name in the file; the target of a table with another
     `encoding` has times in seconds and scores that rise with confidence. `harmless`: for spreadsheets, see
-    `model.errors.without_formula`. `reader` reads the source instead of `read_run`. Raises `InputError`
+    `model.safe_text.without_formula`. `reader` reads the source instead of `read_run`. Raises `InputError`
     with every problem of the source, and then leaves the target unchanged; `SettingsError` if the target of a
     `harmless` conversion is no table in text.
     """
