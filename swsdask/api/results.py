@@ -13,7 +13,7 @@ from swsdask.api.opening import Evaluation
 from swsdask.measures.names import as_names
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError
-from swsdask.model.leaderboard import board
+from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.plots import new_figure, save
 from swsdask.model.results import Result
 from swsdask.places.reading import Location
@@ -298,7 +298,7 @@ def _expect(kind: type[Result | Comparison], given: object) -> None:
 
 def _with_comparison(result: Result, comparison: Comparison) -> Result:
     """Return the result with a comparison. Raises `SettingsError` if the comparison has other numbers."""
-    there = board(result.overall)
+    there = leaderboard_of(result.overall)
     for row in comparison.interval_table.to_pylist():
         value = there.value(row["condition"], row["system"], row["measure"])
         is_there = (

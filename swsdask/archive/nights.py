@@ -25,7 +25,7 @@ from swsdask.archive.local import PART
 from swsdask.archive.storage import Storage
 from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.hashes import hash_bytes
-from swsdask.model.leaderboard import Board, Record, Refused, board
+from swsdask.model.leaderboard import Leaderboard, Record, Refused, leaderboard_of
 from swsdask.model.limits import shortage
 from swsdask.model.tables import Row, read_parquet
 
@@ -178,10 +178,10 @@ class History:
         rows = zip(self.table["system"].to_pylist(), self.table["night"].to_pylist(), strict=True)
         return self.table.filter(pa.array([self.standings[name].night == night for name, night in rows], pa.bool_()))
 
-    def board(self, requested: Sequence[str] | None = None) -> Board:
+    def leaderboard(self, requested: Sequence[str] | None = None) -> Leaderboard:
         """The current leaderboard of the `requested` measures; None means all."""
         current = self.current()
-        return board(current.append_column("query", pa.nulls(len(current), pa.string())), requested)
+        return leaderboard_of(current.append_column("query", pa.nulls(len(current), pa.string())), requested)
 
     def rows_of(self, measure: str, condition: str = "all") -> list[Row]:
         """The numbers of one measure in all nights, in order."""

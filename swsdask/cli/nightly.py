@@ -247,7 +247,7 @@ def history(archive: str, system: str | None, measure: str | None, condition: st
     past = read_history(Storage(archive))
     if not past.nights:
         raise SettingsError(f"{archive}: expected a history; found none. `swsdask nightly` makes one.")
-    found = past.board()
+    found = past.leaderboard()
     if not found.systems:
         raise SettingsError(f"{archive}: no night has scored a system yet.")
     moves = (move.measure for night in reversed(past.nights) for move in reversed(night.record.moves) if move.measure)

@@ -71,7 +71,7 @@ def correlate(results: str, measures: list[str] | None, condition: str, out: str
 
     result = sws.read_result(results)
     found = rank_correlation(result, measures, condition)
-    scores = result.board
+    scores = result.numbers
     signature = str(result.manifest.get("signature", ""))
     if form == "text":
         print_rank_correlation(found, scores)

@@ -140,7 +140,7 @@ def rank_correlations(result: Result) -> tuple[RankCorrelation, ...]:
 
 def _by_condition(result: Result) -> dict[str, NumbersByMeasure]:
     found: dict[str, NumbersByMeasure] = {}
-    for (condition, system, measure), value in result.board.values.items():
+    for (condition, system, measure), value in result.numbers.values.items():
         found.setdefault(condition, {}).setdefault(measure, {})[system] = value
     return found
 

@@ -59,7 +59,7 @@ def columns_of(measures: Collection[str]) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class Board:
+class Leaderboard:
     """Conditions and measures in the order of the result; systems ranked in the first condition."""
 
     conditions: tuple[str, ...]
@@ -100,7 +100,7 @@ class Board:
         }
         return [counted(int(values[-1]), FACTS[measure]) for measure, values in known.items() if values]
 
-    def of_first(self, n_conditions: int) -> Board:
+    def of_first(self, n_conditions: int) -> Leaderboard:
         """The board of the first conditions; systems and their places do not change."""
         return replace(self, conditions=self.conditions[:n_conditions])
 
@@ -141,7 +141,7 @@ class Board:
         return {system: place for place, system in enumerate(self.systems)}
 
 
-def board(table: pa.Table, requested: Sequence[str] | None = None) -> Board:
+def leaderboard_of(table: pa.Table, requested: Sequence[str] | None = None) -> Leaderboard:
     """The board of a table of `model.results.SCORES`; `requested` has the requested measures, None for all."""
     overall = table.filter(pc.is_null(table["query"]))
     names = [names_of(overall[name]) for name in ("condition", "system", "measure")]
@@ -151,7 +151,7 @@ def board(table: pa.Table, requested: Sequence[str] | None = None) -> Board:
     first = conditions[0] if conditions else ""
     columns = [[measure] for measure in dict.fromkeys(select_measures(requested or (), measures))]
     groups = tuple(map(tuple, columns or columns_of(measures)))
-    return Board(conditions, rank(systems, first, values, by), measures, values, by, groups)
+    return Leaderboard(conditions, rank(systems, first, values, by), measures, values, by, groups)
 
 
 def rank(

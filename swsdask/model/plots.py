@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.leaderboard import Board, board
+from swsdask.model.leaderboard import Leaderboard, leaderboard_of
 from swsdask.model.measures import better, describe, select_measures
 from swsdask.model.name_columns import distinct_names, rows_with
 from swsdask.model.system_rows import SystemRows
@@ -65,9 +65,9 @@ class Figures:
         return names if isinstance(names, list) else None
 
     @cached_property
-    def board(self) -> Board:
+    def numbers(self) -> Leaderboard:
         """The numbers over all queries, as pages and tables show them."""
-        return board(self.overall, self.requested)
+        return leaderboard_of(self.overall, self.requested)
 
     def plot_det(
         self,
@@ -315,9 +315,9 @@ class Figures:
 
     def _chosen(
         self, systems: str | Iterable[str] | None, condition: str, kind: str | None = None
-    ) -> tuple[Board, Sequence[str], Sequence[str]]:
+    ) -> tuple[Leaderboard, Sequence[str], Sequence[str]]:
         """The leaderboard, the systems to draw, and those of the first ten that have no curve of this kind."""
-        found = self.board
+        found = self.numbers
         if condition not in found.conditions:
             there = choices(found.conditions, condition)
             raise SettingsError(f"no condition {condition!r} was scored. There are: {there}.")

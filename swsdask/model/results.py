@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.errors import SettingsError
-from swsdask.model.leaderboard import MOST_LINES, MOST_TABLES, Board
+from swsdask.model.leaderboard import MOST_LINES, MOST_TABLES, Leaderboard
 from swsdask.model.measures import better, distinct_headings, select_measures, written
 from swsdask.model.plots import Figures
 from swsdask.model.system_rows import SystemRows
@@ -309,7 +309,7 @@ class Result(Figures, Tables):
 
     def _repr_html_(self) -> str:
         """The leaderboards as tables of HTML, as notebooks show them: the first systems of the first conditions."""
-        found = self.board
+        found = self.numbers
         names = found.columns or found.measures
         tables = [
             HTML.table(self._rows(HTML, names, each)[: 1 + MOST_LINES], HTML.plain(each))
@@ -326,12 +326,12 @@ class Result(Figures, Tables):
         if condition is not None:
             yield markup.table(self._rows(markup, measures, condition), "")
             return
-        conditions = self.board.conditions
+        conditions = self.numbers.conditions
         for name in conditions:
             yield markup.table(self._rows(markup, measures, name), markup.plain(name) if len(conditions) > 1 else "")
 
-    def _columns(self, measures: str | Iterable[str] | None, condition: str) -> tuple[list[str], Board]:
-        found = self.board
+    def _columns(self, measures: str | Iterable[str] | None, condition: str) -> tuple[list[str], Leaderboard]:
+        found = self.numbers
         names = [name for name in self.requested or found.measures if any(select_measures([name], found.measures))]
         if measures is not None:
             names = [measures] if isinstance(measures, str) else list(measures)

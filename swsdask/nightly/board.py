@@ -72,7 +72,7 @@ def board_page(job: NightlyEvaluation, past: History, reports: Iterable[str] = (
     """The content of the board; `reports` are files of the board, among them the existing reports of nights."""
     current = past.current()
     trends: dict[str, list[tuple[int, float]]] = {}
-    found = past.board(job.scored)
+    found = past.leaderboard(job.scored)
     leading = found.by[0] if found.by else ""
     for row in past.rows_of(leading):
         trends.setdefault(row["system"], []).append((row["night"], row["value"]))
@@ -80,7 +80,7 @@ def board_page(job: NightlyEvaluation, past: History, reports: Iterable[str] = (
         name=job.name,
         measures=found.columns,
         leading=leading,
-        board=found,
+        numbers=found,
         nights=tuple(night.record for night in past.nights),
         reports=frozenset(reports),
         refused=tuple(past.refused.values()),
@@ -90,7 +90,7 @@ def board_page(job: NightlyEvaluation, past: History, reports: Iterable[str] = (
 
 
 def _latest(page: BoardPage, past: History) -> dict[str, object]:
-    last, found = page.nights[-1], page.board
+    last, found = page.nights[-1], page.numbers
     return {
         "evaluation": page.name,
         "night": last.number,

@@ -30,7 +30,7 @@ from swsdask.comparison.notes import NAMED, Least
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
-from swsdask.model.leaderboard import NEW, REPLACED, Move, board
+from swsdask.model.leaderboard import NEW, REPLACED, Move, leaderboard_of
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.wording import listed
@@ -68,7 +68,7 @@ def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, st
     ]
     wanted = [*due, *(name for name in baselines.values() if name is not None)]
     result = _score_systems(night, both, list(dict.fromkeys(wanted)))
-    leading = next(iter(board(result.overall, job.scored).by), "")
+    leading = next(iter(leaderboard_of(result.overall, job.scored).by), "")
     values = _values(result)
     before = overall_numbers(night.past.current())
     pairs = [(system, baseline) for system, baseline in baselines.items() if baseline is not None]
@@ -246,7 +246,7 @@ def _baseline(job: NightlyEvaluation, past: History, system: str, why: str) -> s
 
 def _leader(job: NightlyEvaluation, past: History) -> list[str]:
     """The best system of the earlier nights by the leading measure, if there is any."""
-    found = past.board(job.scored)
+    found = past.leaderboard(job.scored)
     return [system for system in found.systems if not math.isnan(found.leading(system))][:1]
 
 
@@ -257,6 +257,6 @@ def _name_of(system: str, night: int) -> str:
 def _values(result: Result) -> dict[tuple[str, str], dict[str, float]]:
     """The numbers over all queries, by condition and measure, and system."""
     values: dict[tuple[str, str], dict[str, float]] = {}
-    for (condition, system, measure), value in board(result.overall).values.items():
+    for (condition, system, measure), value in leaderboard_of(result.overall).values.items():
         values.setdefault((condition, measure), {})[system] = value
     return values

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.comparison import DIFFERENCES, INTERVALS, Comparison, Resampling, written_p
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.measures import better, describe, signed, written
 from swsdask.model.tables import Row, tables_as, tables_as_json
 from swsdask.model.wording import counted
@@ -162,7 +162,7 @@ def tied_with_best(found: Comparison | None, condition: str, measure: str) -> Se
     return () if tied is None else tied.others
 
 
-def differences(found: Comparison | None, board: Board, condition: str) -> dict[str, object] | None:
+def differences(found: Comparison | None, board: Leaderboard, condition: str) -> dict[str, object] | None:
     """Return the matrix of every measure that was compared in a condition; None if none was."""
     measures = [measure for where, measure in found.measures if where == condition] if found is not None else []
     if found is None or not measures:
@@ -178,7 +178,7 @@ def differences(found: Comparison | None, board: Board, condition: str) -> dict[
     }
 
 
-def _matrix(found: Comparison, board: Board, condition: str, measure: str) -> dict[str, object]:
+def _matrix(found: Comparison, board: Leaderboard, condition: str, measure: str) -> dict[str, object]:
     """Return differences row - column of the best systems; rows and columns without any are left out."""
     pairs: dict[tuple[str, str], Row] = {}
     for row in found.differences_of(condition, measure):

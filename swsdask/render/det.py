@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.name_columns import rows_by, rows_with
 from swsdask.model.tables import Row
 from swsdask.model.trials import F64, I64
@@ -171,7 +171,7 @@ DRAWN = 12
 """The number of systems that a plot shows at first; others can be selected."""
 
 
-def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, object]]]:
+def figures(curves: pa.Table, found: Leaderboard) -> dict[str, list[dict[str, object]]]:
     """Return the plots of every condition, in the order of `KINDS`."""
     with_curves = {condition: drawn(found, condition) for condition in found.conditions}
     n_curves = 2 * len(KINDS) * sum(map(len, with_curves.values()))
@@ -192,7 +192,7 @@ def figures(curves: pa.Table, found: Board) -> dict[str, list[dict[str, object]]
     return plots
 
 
-def _frames(points: Mapping[str, pa.Table], found: Board, kind: str) -> dict[str, Frame]:
+def _frames(points: Mapping[str, pa.Table], found: Leaderboard, kind: str) -> dict[str, Frame]:
     """Return the frames of one kind of curve by title, the same for all conditions, so that these can be compared.
 
     The first frame fits the curves. DET curves also have NIST's frame, extended to every operating point.
@@ -213,7 +213,9 @@ def _frames(points: Mapping[str, pa.Table], found: Board, kind: str) -> dict[str
     return frames
 
 
-def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Frame, limit: int) -> dict[str, object]:
+def _figure(
+    points: pa.Table, found: Leaderboard, condition: str, kind: str, frame: Frame, limit: int
+) -> dict[str, object]:
     marks = {system: _marks(found, condition, system, kind) for system in drawn(found, condition)}
     beta = found.beta(condition) if kind == "det" else None
     systems: list[dict[str, object]] = []
@@ -280,7 +282,7 @@ def _figure(points: pa.Table, found: Board, condition: str, kind: str, frame: Fr
 _NUMBERS = ("threshold", "fa", "miss")
 
 
-def _marks(found: Board, condition: str, system: str, kind: str) -> dict[str, Row]:
+def _marks(found: Leaderboard, condition: str, system: str, kind: str) -> dict[str, Row]:
     """Return the operating points of a system that lie on a kind of curve."""
     marks = {}
     for name, (words, *measures) in OPERATING_POINTS[kind].items():

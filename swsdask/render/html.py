@@ -12,7 +12,7 @@ from typing import Any
 
 from swsdask.model.comparison import Comparison
 from swsdask.model.layers import matching_presets
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.measures import describe, distinct_headings, written
 from swsdask.model.name_columns import rows_with
 from swsdask.model.results import RankCorrelation, Result
@@ -65,7 +65,7 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     if result.manifest.get("kind") == "discovery":
         return discovery_page(result)
     template = environment().get_template("report.html.j2")
-    whole = result.board
+    whole = result.numbers
     found = whole.of_first(max(1, MOST_PLACES // (_BESIDE + len(whole.systems))))
     shown = dict.fromkeys(system for condition in found.conditions for system in drawn(found, condition))
     curves = rows_with(result.curve_rows.among(shown), condition=found.conditions)
@@ -112,13 +112,13 @@ def page(result: Result, correlations: Sequence[RankCorrelation] = ()) -> str:
     )
 
 
-def _title(found: Board) -> str:
+def _title(found: Leaderboard) -> str:
     if len(found.systems) == 1:
         return found.systems[0]
     return counted(len(found.systems), "systems")
 
 
-def _verdict(found: Board, comparison: Comparison | None) -> str:
+def _verdict(found: Leaderboard, comparison: Comparison | None) -> str:
     """Say in one sentence which system is first and by how much; "" without a second system or a ranking measure."""
     ranked = found.ranked(found.conditions[0]) if found.conditions else ()
     condition, measure = found.conditions[0] if ranked else "", next(iter(found.by), "")
@@ -144,7 +144,7 @@ def _verdict(found: Board, comparison: Comparison | None) -> str:
 
 
 def _section(
-    found: Board, condition: str, plots: list[dict[str, object]], comparison: Comparison | None
+    found: Leaderboard, condition: str, plots: list[dict[str, object]], comparison: Comparison | None
 ) -> dict[str, object]:
     systems = found.ranked(condition)
     columns = found.columns
@@ -202,7 +202,7 @@ def _section(
     }
 
 
-def _faces(found: Board, queries: dict[str, Any] | None) -> list[dict[str, object]]:
+def _faces(found: Leaderboard, queries: dict[str, Any] | None) -> list[dict[str, object]]:
     """Return the formats by which the page's script writes each measure; `digits` None: six significant ones."""
     measures = list(dict.fromkeys([*found.measures, *(queries["measures"] if queries else ())]))
     return [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.measures import describe, written
 from swsdask.render.pages import cell, mark
 
@@ -21,7 +21,7 @@ CNXE = ("cnxe_min", "calibration_loss")
 """The parts of C_nxe."""
 
 
-def losses(found: Board, condition: str) -> dict[str, object] | None:
+def losses(found: Leaderboard, condition: str) -> dict[str, object] | None:
     """Return the bars and numbers of each system; None if the result has none of the parts."""
     stacks = [parts for parts in (TWV, CNXE) if set(parts) <= set(found.measures)]
     systems = found.ranked(condition)

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 from rich.text import Text
 
 from swsdask.model.comparison import written_p
-from swsdask.model.leaderboard import NEW, REPLACED, Board, Move, Record, Refused
+from swsdask.model.leaderboard import NEW, REPLACED, Leaderboard, Move, Record, Refused
 from swsdask.model.measures import better, describe, distinct_headings, signed, written
 from swsdask.model.safe_text import one_line, visible
 from swsdask.model.tables import Row
@@ -50,7 +50,7 @@ class BoardPage:
     name: str
     measures: tuple[str, ...]
     leading: str
-    board: Board
+    numbers: Leaderboard
     nights: tuple[Record, ...]
     reports: frozenset[str]
     refused: tuple[Refused, ...]
@@ -65,11 +65,11 @@ class BoardPage:
 
 def index(page: BoardPage) -> str:
     """The page: the current leaderboard, changes of the last night, refused runs, trends, nights."""
-    board, last = page.board, page.nights[-1]
-    condition = board.conditions[0] if board.conditions else "all"
+    numbers, last = page.numbers, page.nights[-1]
+    condition = numbers.conditions[0] if numbers.conditions else "all"
     trends = {trend.system: trend for trend in page.trends}
     new = {move.system for move in last.moves if move.reason == NEW}
-    best = {measure: board.best(condition, measure) for measure in page.measures}
+    best = {measure: numbers.best(condition, measure) for measure in page.measures}
     span = _span(page.trends)
     return (
         environment()
@@ -78,7 +78,7 @@ def index(page: BoardPage) -> str:
             name=page.name,
             last=last,
             page=page.report_of(last),
-            facts=board.facts(condition),
+            facts=numbers.facts(condition),
             headings=[
                 {"heading": heading, "title": describe(measure).title}
                 for measure, heading in zip(page.measures, distinct_headings(page.measures), strict=True)
@@ -90,12 +90,12 @@ def index(page: BoardPage) -> str:
                     "system": system,
                     "is_new": system in new,
                     "cells": [
-                        {"text": written(m, value := board.value(condition, system, m)), "best": value == best[m]}
+                        {"text": written(m, value := numbers.value(condition, system, m)), "best": value == best[m]}
                         for m in page.measures
                     ],
                     "trend": _line(trends.get(system), page.nights[-1].number, span),
                 }
-                for place, system in enumerate(board.ranked(condition), 1)
+                for place, system in enumerate(numbers.ranked(condition), 1)
             ],
             moves=[_move(move) for move in _by_size(last.moves)],
             refused=[
@@ -211,7 +211,7 @@ def metrics(page: BoardPage, seconds: float) -> str:
     lines += [
         f"swsdask_value{{evaluation={evaluation},condition={label(condition)},system={label(system)},"
         f"measure={label(measure)}}} {_open_metrics(value)}"
-        for (condition, system, measure), value in page.board.values.items()
+        for (condition, system, measure), value in page.numbers.values.items()
     ]
     return "\n".join((*lines, "# EOF\n"))
 

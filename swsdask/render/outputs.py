@@ -222,7 +222,7 @@ def result_as(form: str, result: Result) -> Iterator[str]:
     elif form in ("csv", "spreadsheet"):
         yield from csv_parts(result.score_rows, without_formula if form == "spreadsheet" else str)
     else:
-        found = result.board
+        found = result.numbers
         write = result.to_markdown if form == "markdown" else result.to_latex
         yield write(found.columns or found.measures, condition=None) + "\n"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.measures import TABLE, written
 from swsdask.model.name_columns import distinct_names, places_of, rows_with
 from swsdask.model.system_rows import SystemRows
@@ -87,7 +87,7 @@ COLOURS, DASHES = 6, 3
 """The number of colours and dash patterns of a page; systems beyond it differ by their number only."""
 
 
-def mark(found: Board, system: str) -> dict[str, int]:
+def mark(found: Leaderboard, system: str) -> dict[str, int]:
     """The marks of a system in every table and picture: its number, colour and dash pattern."""
     place = found.place(system)
     return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
@@ -102,7 +102,7 @@ MOST_DRAWN = 24
 """The maximum number of systems with curves on a page, over all conditions: the first of the leaderboard."""
 
 
-def drawn(found: Board, condition: str) -> tuple[str, ...]:
+def drawn(found: Leaderboard, condition: str) -> tuple[str, ...]:
     """The systems of a condition whose curves are on the page."""
     return found.ranked(condition)[: max(1, MOST_DRAWN // max(1, len(found.conditions)))]
 
@@ -111,7 +111,7 @@ MOST_NUMBERS = 300_000
 """The maximum number of numbers in the table of queries, and in that of conditions, so that a page opens quickly."""
 
 
-def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
+def by_condition(found: Leaderboard) -> tuple[Mapping[str, object] | None, list[str]]:
     """All numbers over all queries, and what was left out for lack of room, as `by_query`.
 
     If there is no room for all measures of all systems, the first systems are shown with the measures of the
@@ -139,7 +139,7 @@ def by_condition(found: Board) -> tuple[Mapping[str, object] | None, list[str]]:
     return cube, _left_out(every, {"systems": systems, "measures": measures, "conditions": conditions})
 
 
-def _leading(measures: Iterable[str], found: Board) -> str:
+def _leading(measures: Iterable[str], found: Leaderboard) -> str:
     """The measure that ranks systems, or the first one if there is no ranking measure."""
     names = [*measures]
     return next((name for name in found.by if name in names), names[0])
@@ -155,7 +155,7 @@ def _left_out(every: Mapping[str, Collection[str]], shown: Mapping[str, Collecti
 
 
 def by_query(
-    scores: SystemRows, found: Board, texts: pa.Table | None = None
+    scores: SystemRows, found: Leaderboard, texts: pa.Table | None = None
 ) -> tuple[dict[str, Any] | None, list[str]]:
     """The numbers of each query in the first condition, and what was left out for lack of room, as "2 of 3 systems".
 
@@ -211,7 +211,7 @@ def numbers_by_query(scores: pa.Table, condition: str) -> tuple[dict[str, float]
     return overall, {str(query): own for query, own in numbers.items()}
 
 
-def _rows_by_query(rows: pa.Table, found: Board) -> pa.Table:
+def _rows_by_query(rows: pa.Table, found: Leaderboard) -> pa.Table:
     """The rows that a page shows: by query, in the first condition, for measures that are shown by query."""
     hidden = {row.name for row in TABLE if not row.by_query}
     rows = rows_with(rows, condition=found.conditions[:1])

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.measures import distinct_headings, written
 from swsdask.model.results import RankCorrelation
 from swsdask.model.wording import counted, listed
@@ -39,7 +39,7 @@ _NUMBER, _BETWEEN = 5, 3
 """The width of a column of numbers in a terminal, and the space between two."""
 
 
-def print_rank_correlation(found: RankCorrelation, scores: Board, console: Console | None = None) -> None:
+def print_rank_correlation(found: RankCorrelation, scores: Leaderboard, console: Console | None = None) -> None:
     """Print the winner under each measure and the matrix: tau-b below the diagonal, symmetric tau_AP above.
 
     A matrix that is wider than the terminal continues below. Without `console` it is printed to stdout, in full width
@@ -68,7 +68,7 @@ def print_rank_correlation(found: RankCorrelation, scores: Board, console: Conso
 WHAT_IS_WHERE = "Below the diagonal: Kendall's tau-b. Above: tau_AP, the mean of both directions."
 
 
-def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Location, signature: str) -> None:
+def write_rank_correlation(found: RankCorrelation, scores: Leaderboard, directory: Location, signature: str) -> None:
     """Write `rank_correlation.parquet` (rows of `RANK_CORRELATION`) and `rank_correlation.html`, one page.
 
     Equal comparisons give equal bytes. Raises `OSError` if the directory cannot be written.
@@ -78,7 +78,7 @@ def write_rank_correlation(found: RankCorrelation, scores: Board, directory: Loc
         pq.write_table(found.table, hidden / "rank_correlation.parquet", compression="zstd")
 
 
-def page(found: RankCorrelation, scores: Board, signature: str) -> str:
+def page(found: RankCorrelation, scores: Leaderboard, signature: str) -> str:
     """The comparison as one HTML file."""
     template = environment().get_template("rank_correlation.html.j2")
     return template.render(
@@ -90,7 +90,7 @@ def page(found: RankCorrelation, scores: Board, signature: str) -> str:
     )
 
 
-def compared(found: RankCorrelation, scores: Board) -> dict[str, object]:
+def compared(found: RankCorrelation, scores: Leaderboard) -> dict[str, object]:
     """The template's data: the winner under each measure, and the matrix."""
     return {
         "summary": _summary(found),
@@ -120,7 +120,7 @@ def _summary(found: RankCorrelation) -> str:
     return f"The winner depends on the measure; first under at least one of {n}: {counted(len(first), 'systems')}."
 
 
-def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, object]]:
+def _winners(found: RankCorrelation, scores: Leaderboard) -> Iterator[dict[str, object]]:
     for measure, heading, winners in zip(found.measures, distinct_headings(found.measures), found.winners, strict=True):
         yield {
             "heading": heading,
@@ -130,7 +130,7 @@ def _winners(found: RankCorrelation, scores: Board) -> Iterator[dict[str, object
         }
 
 
-def _best(found: RankCorrelation, scores: Board, measure: str, winners: Sequence[str]) -> str:
+def _best(found: RankCorrelation, scores: Leaderboard, measure: str, winners: Sequence[str]) -> str:
     return written(measure, scores.value(found.condition, winners[0], measure) if winners else math.nan)
 
 
@@ -156,7 +156,7 @@ def _number(tau: float) -> str:
     return "-" if math.isnan(tau) else f"{tau:z.2f}"
 
 
-def _matrix(found: RankCorrelation, scores: Board) -> dict[str, object]:
+def _matrix(found: RankCorrelation, scores: Leaderboard) -> dict[str, object]:
     headings = distinct_headings(found.measures)
     n, lengths = len(headings), [LETTER * len(heading) for heading in headings]
     left, top = round(max(lengths) + 14), round(max(lengths) * math.sqrt(0.5) + 26)
@@ -203,7 +203,7 @@ def _colour(tau: float) -> dict[str, object]:
     return {"colour": "unlike" if tau < 0 else "alike", "share": share}
 
 
-def _firsts(found: RankCorrelation, scores: Board, place: int, left: int, top: int) -> dict[str, object]:
+def _firsts(found: RankCorrelation, scores: Leaderboard, place: int, left: int, top: int) -> dict[str, object]:
     """The discs of the winners in a box of the diagonal."""
     winners = found.winners[place]
     x, y = left + WIDTH * (place + 0.5), top + HEIGHT * (place + 0.5)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.measures import describe, written
 from swsdask.model.name_columns import rows_by, rows_with
 from swsdask.model.trials import F64
@@ -171,7 +171,7 @@ DRAWN = 12
 """The number of systems per condition whose curves are open; the others' are collapsed."""
 
 
-def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
+def calibration(curves: pa.Table, found: Leaderboard) -> dict[str, dict[str, object]]:
     """The section of each condition that has C_nxe."""
     sections = {}
     for condition in found.conditions:
@@ -195,7 +195,7 @@ def calibration(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
 
 
 def _table_and_pictures(
-    found: Board,
+    found: Leaderboard,
     condition: str,
     columns: Sequence[str],
     systems: Sequence[str],
@@ -219,7 +219,7 @@ def _table_and_pictures(
     }
 
 
-def _plots(points: pa.Table, found: Board, condition: str, system: str) -> list[dict[str, object]]:
+def _plots(points: pa.Table, found: Leaderboard, condition: str, system: str) -> list[dict[str, object]]:
     """The plots of a system; none if none of its curves has two points."""
     curves = {name: _by_prior(own) for name, own in rows_by(points, "curve").items()}
     threshold = found.value(condition, system, "bayes_threshold")
@@ -254,7 +254,7 @@ _UNIT_SQUARE = _Frame(_TICKS, _TICKS)
 """The frame of precision against recall, both from 0 to 1."""
 
 
-def retrieval(curves: pa.Table, found: Board) -> dict[str, dict[str, object]]:
+def retrieval(curves: pa.Table, found: Leaderboard) -> dict[str, dict[str, object]]:
     """The section of each condition that has average precision."""
     at_ranks = [measure for measure in found.measures if measure.startswith("precision_at_rank@")]
     columns = [measure for measure in (*RETRIEVAL_COLUMNS, *at_ranks) if measure in found.measures]
@@ -316,7 +316,7 @@ _WORDS = ("brand", "cpu", "os")
 _PHASES = {"both": "indexing and searching", "indexing": "indexing", "searching": "searching"}
 
 
-def processing_load(found: Board, manifest: Mapping[str, Any]) -> dict[str, object]:
+def processing_load(found: Leaderboard, manifest: Mapping[str, Any]) -> dict[str, object]:
     """The tables of processing load, a row per system that reports it, and of hardware, a row per type of node."""
     columns = [measure for measure in LOAD_MEASURES if measure in found.measures]
     condition = found.conditions[0] if found.conditions else ""

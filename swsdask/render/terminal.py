@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdask.model.discovery import COUNTS, FAMILIES, SINGLE, WORDS
-from swsdask.model.leaderboard import FACTS, MOST_TABLES, Board, importance
+from swsdask.model.leaderboard import FACTS, MOST_TABLES, Leaderboard, importance
 from swsdask.model.measures import describe, written
 from swsdask.model.results import Result
 from swsdask.model.wording import counted
@@ -42,7 +42,7 @@ def print_leaderboard(
     """
     if console is None:
         console = standard_console(by_columns=True, wide=wide)
-    found = result.board
+    found = result.numbers
     if console.is_terminal and top is None:
         found = found.of_first(MOST_TABLES)
     groups: Sequence[Sequence[str]] = found.groups
@@ -60,13 +60,13 @@ def print_leaderboard(
     for condition in found.conditions:
         console.print()
         _print_condition(console, found, condition, groups, top, room)
-    if len(found.conditions) < len(result.board.conditions):
-        n_conditions = counted(len(result.board.conditions), "conditions")
+    if len(found.conditions) < len(result.numbers.conditions):
+        n_conditions = counted(len(result.numbers.conditions), "conditions")
         console.print(f"\n{len(found.conditions)} of {n_conditions}; --top {len(found.systems)} shows all.")
 
 
 def _fitting(
-    console: Console, found: Board, groups: Sequence[Sequence[str]]
+    console: Console, found: Leaderboard, groups: Sequence[Sequence[str]]
 ) -> tuple[list[list[str]], list[list[str]]]:
     """The groups of columns that fit in one table of every condition, and the others: less important ones go first."""
     kept = [list(group) for group in groups]
@@ -79,7 +79,7 @@ def _fitting(
 
 def _print_condition(
     console: Console,
-    found: Board,
+    found: Leaderboard,
     condition: str,
     groups: Sequence[Sequence[str]],
     top: int | None,
@@ -100,7 +100,7 @@ def _print_condition(
 
 
 def _parts(
-    console: Console, found: Board, condition: str, systems: Sequence[str], groups: Sequence[Sequence[str]]
+    console: Console, found: Leaderboard, condition: str, systems: Sequence[str], groups: Sequence[Sequence[str]]
 ) -> list[list[str]]:
     """The columns of the tables that `groups` need: groups side by side as far as the console is wide."""
     if console.width >= FULL_WIDTH:  # To measure the tables would take longer than to print them.
@@ -117,7 +117,7 @@ def _parts(
 
 
 def _table(
-    found: Board, condition: str, systems: Sequence[str], columns: Sequence[str], *, unbounded: bool = False
+    found: Leaderboard, condition: str, systems: Sequence[str], columns: Sequence[str], *, unbounded: bool = False
 ) -> Table:
     """The table of a condition, a line per system; `unbounded` if there is room for all columns."""
     table = standard_table()

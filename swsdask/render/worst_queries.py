@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.text import Text
 
-from swsdask.model.leaderboard import Board
+from swsdask.model.leaderboard import Leaderboard
 from swsdask.model.measures import written
 from swsdask.model.name_columns import names_of, rows_with
 from swsdask.model.system_rows import SystemRows
@@ -158,7 +158,7 @@ def _tiling(events: Sequence[Event], end: float) -> list[tuple[float, float, str
     return [*intervals, (at, end, "")] if end > at else intervals
 
 
-def worst_queries(scores: SystemRows, found: Board, systems: Sequence[str]) -> dict[str, object] | None:
+def worst_queries(scores: SystemRows, found: Leaderboard, systems: Sequence[str]) -> dict[str, object] | None:
     """List the queries of each system with the lowest ATWV in the first condition, ascending, equal ones by id.
 
     Queries with ATWV 1 cost nothing and are not listed. None without ATWV by query.

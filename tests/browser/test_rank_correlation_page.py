@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from swsdask.comparison.rank_correlation import rank_correlation
-from swsdask.model.leaderboard import board
+from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.measures import BALANCED
 from swsdask.render.rank_correlation import page
 from tests.browser.chromium import CHROMIUM, open_page, played
@@ -32,7 +32,7 @@ def test_numbers_lie_in_their_boxes_and_the_page_is_no_wider_than_the_window(tmp
         const fits = document.documentElement.scrollWidth <= document.documentElement.clientWidth;
         return [groups.length, drawn.length, inside, labels, fits].join();
     """  # noqa: E501
-    made = page(rank_correlation(result), board(result.table), "s")
+    made = page(rank_correlation(result), leaderboard_of(result.table), "s")
     assert open_page(made, tmp_path).console == []
     assert played(script, made, tmp_path) == f"{len(names) ** 2},{len(names) ** 2},true,true,true"
 
@@ -46,5 +46,5 @@ def test_numbers_of_any_length_lie_in_their_discs(tmp_path: Path, n_systems: int
         return [...document.querySelectorAll(".matrix-plot circle")].flatMap((disc) =>
           [disc.nextElementSibling.textContent, width(disc.nextElementSibling) < 0.95 * width(disc)]).join();
     """
-    made = page(rank_correlation(result, ["atwv", "ap"]), board(result.table), "s")
+    made = page(rank_correlation(result, ["atwv", "ap"]), leaderboard_of(result.table), "s")
     assert played(script, made, tmp_path) == f"1,true,{n_systems},true"

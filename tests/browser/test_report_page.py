@@ -382,7 +382,7 @@ def test_all_measures_are_saved_with_all_their_digits(tmp_path: Path) -> None:
     )
     heading, *rows = json.loads(found)
     values = {row[0]: dict(zip(heading[1:], row[1:], strict=True)) for row in rows if row != [""]}
-    for (condition, system, measure), value in result.board.values.items():
+    for (condition, system, measure), value in result.numbers.values.items():
         if condition == "all":
             assert float(values[measure][system]) == value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from swsdask.measures import MEASURES
-from swsdask.model.leaderboard import board
+from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.measures import BALANCED, TABLE, better, ranking_measures, select_measures, written
 from swsdask.model.results import SCORES
 from tests.results import table
@@ -63,9 +63,9 @@ def test_a_board_where_less_is_better() -> None:
         (system, "all", None, "cnxe", value) for system, value in zip("abcd", (0.5, math.nan, 0.2, 0.9), strict=True)
     ]
     rows += [("a", "all", None, "atwv", 0.9), ("d", "all", None, "atwv", 0.95)]
-    assert board(table(rows, SCORES), ["cnxe", "atwv"]).systems == ("c", "a", "d", "b")
-    assert board(table(rows, SCORES), ["atwv", "cnxe"]).systems == ("d", "a", "b", "c")
-    assert board(table(rows, SCORES)).systems == ("d", "a", "b", "c")
+    assert leaderboard_of(table(rows, SCORES), ["cnxe", "atwv"]).systems == ("c", "a", "d", "b")
+    assert leaderboard_of(table(rows, SCORES), ["atwv", "cnxe"]).systems == ("d", "a", "b", "c")
+    assert leaderboard_of(table(rows, SCORES)).systems == ("d", "a", "b", "c")
 
 
 def test_numbers_near_infinity_are_short() -> None:

@@ -316,7 +316,7 @@ def test_a_run_without_the_leading_measure_is_not_the_best(three_nights: Path, b
     undecided = re.sub(r' decision="[A-Z]+"', "", (runs / "keyword-specific.kwslist.xml").read_text())
     (inbox / "a/run.kwslist.xml").write_text(undecided)
     assert run_night(asked, DAY).record is not None
-    assert read_history(Storage(asked.archive)).board(asked.scored).systems[0] == "a"
+    assert read_history(Storage(asked.archive)).leaderboard(asked.scored).systems[0] == "a"
     shutil.copy(runs / "weak.kwslist.xml", inbox / "worse/run.kwslist.xml")
     record = run_night(asked, DAY).record
     assert record is not None
@@ -822,7 +822,7 @@ def test_measures_may_be_named_as_for_score(three_nights: Path, named: str, meas
     page = board_page(asked, past)
     numbers = {row["system"]: row["value"] for row in past.rows_of(measure)}
     best = max(numbers, key=numbers.__getitem__)
-    assert (page.leading, page.measures, page.board.systems[0]) == (measure, (measure,), best)
+    assert (page.leading, page.measures, page.numbers.systems[0]) == (measure, (measure,), best)
     shutil.copytree(three_nights / "inbox/weak", three_nights / "inbox/another")
     record = run_night(asked, DAY).record
     assert record is not None

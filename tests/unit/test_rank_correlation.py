@@ -17,7 +17,7 @@ from scipy.stats import kendalltau
 import swsdask as sws
 from swsdask.comparison.rank_correlation import rank_correlation, rank_correlations
 from swsdask.model.errors import SettingsError
-from swsdask.model.leaderboard import board
+from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.results import RANK_CORRELATION, RankCorrelation, Result
 from swsdask.render.html import page as report
 from swsdask.render.rank_correlation import page, print_rank_correlation, write_rank_correlation
@@ -42,7 +42,7 @@ def of_pair(found: RankCorrelation, one: str, other: str) -> dict[str, Any]:
 
 def text(result: Result, found: RankCorrelation, width: int = 200) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=True)
-    print_rank_correlation(found, board(result.table, result.requested), console)
+    print_rank_correlation(found, leaderboard_of(result.table, result.requested), console)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
@@ -96,7 +96,7 @@ def test_a_measure_that_no_system_has_when_it_is_named() -> None:
     assert np.isnan(found.tau_b[0, 1])
     assert found.n_systems.tolist() == [[4, 0], [0, 0]]
     assert found.winners == (("a",), ())
-    assert "No system has this measure." in page(found, board(result.table), "s")
+    assert "No system has this measure." in page(found, leaderboard_of(result.table), "s")
     assert "EER: left out 4 systems without this measure." in text(result, found)
 
 
@@ -177,7 +177,7 @@ def test_of_many_that_tie_a_few_are_named_and_none_is_the_winner() -> None:
     shown = text(result, found)
     assert "The winner depends on the measure; first under at least one of 3 measures: 2 systems." in shown
     assert "s00, s01, s02, s03 and 26 more" in shown
-    made = page(found, board(result.table), "")
+    made = page(found, leaderboard_of(result.table), "")
     assert "and 26 more tie for first with 0.5000." in made
     assert "<title>s00, s01" in made
     assert made.count("s29") == 2, "first by ATWV, in words and on the diagonal"
@@ -186,7 +186,7 @@ def test_of_many_that_tie_a_few_are_named_and_none_is_the_winner() -> None:
 def test_names_cannot_become_markup() -> None:
     result = of_numbers(NUMBERS, ["<script>", "[bold]b", '"><c', "d"])
     found = rank_correlation(result)
-    made = page(found, board(result.table), "<s>")
+    made = page(found, leaderboard_of(result.table), "<s>")
     assert "<script" not in made
     assert "&lt;script&gt;" in made
     assert "[bold]b" in text(result, found)
@@ -211,7 +211,7 @@ def test_files(tmp_path: Path) -> None:
     result = of_numbers(NUMBERS)
     found = rank_correlation(result)
     for folder in ("one", "two"):
-        write_rank_correlation(found, board(result.table), tmp_path / folder, "the signature")
+        write_rank_correlation(found, leaderboard_of(result.table), tmp_path / folder, "the signature")
     one, two = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
     assert one == two
     assert sorted(one) == ["rank_correlation.html", "rank_correlation.parquet"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from swsdask.model.leaderboard import board
+from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render import det
 from swsdask.render.det import figures
@@ -123,7 +123,7 @@ def test_ticks_are_labelled_in_per_cent() -> None:
 
 def test_a_plot_holds_every_system_and_its_operating_points_where_they_belong() -> None:
     result = three_systems()
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     plots = figures(result.curve_table, found)
     assert list(plots) == ["all", "oov=true", "oov=false"]
     frame = det.frame_down_to(
@@ -157,7 +157,7 @@ def test_a_fitted_frame_has_the_ticks_around_the_points() -> None:
 
 def test_conditions_have_the_same_axes() -> None:
     result = three_systems()
-    for each in zip(*figures(result.curve_table, board(result.table)).values(), strict=True):
+    for each in zip(*figures(result.curve_table, leaderboard_of(result.table)).values(), strict=True):
         ticks = [[[tick["label"] for tick in plot[axis]] for axis in ("x_ticks", "y_ticks")] for plot in each]
         assert all(own == ticks[0] for own in ticks)
 
@@ -167,7 +167,9 @@ def test_the_pooled_curve_is_marked_by_pooled_rates() -> None:
     curves = result.curve_table.cast(CURVES)
     pooled = curves.set_column(2, CURVES.field("curve"), pa.array(["det_pooled"] * curves.num_rows))
     rates = [("good", "all", None, "p_fa_pooled", 0.001), ("good", "all", None, "p_miss_pooled", 0.25)]
-    (plot,) = figures(pooled, board(pa.concat_tables([result.table.cast(SCORES), table(rates, SCORES)])))["all"]
+    (plot,) = figures(pooled, leaderboard_of(pa.concat_tables([result.table.cast(SCORES), table(rates, SCORES)])))[
+        "all"
+    ]
     frame = FRAME.fitted(np.append(pooled["x"].to_numpy(), 0.001), np.append(pooled["y"].to_numpy(), 0.25))
     good = next(system for system in plot["systems"] if system["name"] == "good")
     assert good["actual"]["x"] == pytest.approx(frame.x.position(0.001), abs=0.06)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import swsdask.render.sections as rendered
-from swsdask.model.leaderboard import board
+from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.measures import describe, written
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import pages
@@ -67,8 +67,8 @@ def points_of(path: str) -> list[tuple[float, float]]:
 
 def test_curves_stand_where_their_numbers_say() -> None:
     result = calibrated_systems()
-    section = calibration(result.curve_table, board(result.table))["oov=true"]
-    assert [system["name"] for system in section["open"]] == list(board(result.table).ranked("oov=true"))
+    section = calibration(result.curve_table, leaderboard_of(result.table))["oov=true"]
+    assert [system["name"] for system in section["open"]] == list(leaderboard_of(result.table).ranked("oov=true"))
     middling = next(system for system in section["open"] if system["name"] == "middling")
     costs = [
         ("ece", 1.25, lambda x: 1.0),
@@ -97,7 +97,7 @@ def test_curves_stand_where_their_numbers_say() -> None:
 
 def test_the_second_plot_shows_cnxe_at_the_prior() -> None:
     result = calibrated_systems()
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     grid = [x for x in GRID if x == pytest.approx(-THRESHOLD, abs=0.13)]
     (system,) = [s for s in calibration(result.curve_table, found)["all"]["open"] if s["name"] == "weak"]
     plot = system["plots"][1]
@@ -110,7 +110,7 @@ def test_the_second_plot_shows_cnxe_at_the_prior() -> None:
 
 def test_the_table_holds_every_number_and_what_was_imputed() -> None:
     result = calibrated_systems()
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     section = calibration(result.curve_table, found)["all"]
     assert section["threshold"] == "4.2000"
     assert [column["heading"] for column in section["columns"]] == [describe(m).heading for m in COLUMNS]
@@ -131,11 +131,13 @@ def test_the_page_says_what_is_pooled_and_draws_each_system_four_times_in_each_c
 
 def test_no_section_without_cnxe_and_no_pictures_without_curves() -> None:
     plain = three_systems()
-    assert calibration(plain.curve_table, board(plain.table)) == {}
+    assert calibration(plain.curve_table, leaderboard_of(plain.table)) == {}
     assert 'class="calibration"' not in page(plain)
     assert "C_nxe" not in page(plain)
     without = replace(calibrated_systems(), curve_rows=plain.curve_rows)
-    assert all(section["open"] == [] for section in calibration(without.curve_table, board(without.table)).values())
+    assert all(
+        section["open"] == [] for section in calibration(without.curve_table, leaderboard_of(without.table)).values()
+    )
     assert 'class="calibration"' in page(without)
     assert "Not drawn:" not in page(without)
 
@@ -144,7 +146,7 @@ def test_many_systems_are_folded_and_then_not_drawn(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(rendered, "DRAWN", 1)
     monkeypatch.setattr(pages, "MOST_DRAWN", 6)
     result = calibrated_systems()
-    section = calibration(result.curve_table, board(result.table))["all"]
+    section = calibration(result.curve_table, leaderboard_of(result.table))["all"]
     assert [len(section[part]) for part in ("open", "folded")] == [1, 1]
     assert section["not_drawn"] == 1
     text = page(result)

@@ -17,7 +17,7 @@ import pytest
 
 import swsdask.render.html as html
 import swsdask.render.pages as cubes
-from swsdask.model.leaderboard import LEADERBOARD, board
+from swsdask.model.leaderboard import LEADERBOARD, leaderboard_of
 from swsdask.model.measures import written
 from swsdask.model.results import CURVES, QUERY_TEXTS, SCORES, Result
 from swsdask.model.safe_text import visible
@@ -81,7 +81,7 @@ class Page(HTMLParser):
 def test_every_number_of_the_leaderboard_stands_in_its_row() -> None:
     result = three_systems()
     seen = Page(page(result))
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     columns = [measure for group in LEADERBOARD for measure in group if measure in found.measures]
     for condition in found.conditions:
         for system in found.systems:
@@ -126,7 +126,7 @@ def test_queries_are_in_the_page_with_all_their_numbers() -> None:
         for row in result.table.to_pylist()
         if row["query"] is not None
     }
-    assert cube["systems"] == list(board(result.table).systems)
+    assert cube["systems"] == list(leaderboard_of(result.table).systems)
     found = {
         (measure, system, query): math.nan if value is None else value
         for measure, by_system in cube["values"].items()
@@ -215,7 +215,7 @@ def test_a_big_result_stays_small(tmp_path: Path) -> None:
     )
     write_report(Result.of(table(scores, SCORES), points, MANIFEST), tmp_path / "deep" / "report.html")
     text = (tmp_path / "deep" / "report.html").read_text(encoding="utf-8")
-    plots = figures(points, board(table(scores, SCORES)))["all"]
+    plots = figures(points, leaderboard_of(table(scores, SCORES)))["all"]
     assert text.count('class="curve c') == sum(len(plot["systems"]) for plot in plots)
     assert 100_000 < len(text) < 3_000_000
 
@@ -225,7 +225,7 @@ def test_systems_beyond_the_limit_are_left_out_of_the_table_of_queries_and_it_sa
 ) -> None:
     monkeypatch.setattr(cubes, "MOST_NUMBERS", 2 * 6 * 6)
     seen = Page(page(three_systems()))
-    assert seen.data()["by_query"]["systems"] == list(board(three_systems().table).systems[:2])
+    assert seen.data()["by_query"]["systems"] == list(leaderboard_of(three_systems().table).systems[:2])
     assert any("shows the first 2 of 3 systems" in text for text in seen.text)
 
 
@@ -233,7 +233,7 @@ def test_without_room_for_one_system_the_table_of_queries_has_the_ranking_measur
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = Page(page(three_systems())).data()["by_query"]
-    found = board(three_systems().table)
+    found = leaderboard_of(three_systems().table)
     monkeypatch.setattr(cubes, "MOST_NUMBERS", 2 * len(whole["rows"]))
     seen = Page(page(three_systems()))
     cube = seen.data()["by_query"]
@@ -253,7 +253,7 @@ def test_without_room_for_one_system_the_table_of_queries_has_the_ranking_measur
 
 def test_the_first_screen_says_who_won_and_by_how_much() -> None:
     result = three_systems()
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     first, second = found.ranked("all")[:2]
     values = [found.value("all", system, "atwv") for system in (first, second)]
     ahead = written("atwv", values[0] - values[1])
@@ -286,7 +286,7 @@ def test_many_systems_are_not_all_drawn_at_once() -> None:
     result = made_up_result([made_up(f"s{k:02}", 1.0, targets, k) for k in range(20)], targets)
     seen = Page(page(result))
     boxes = [a for tag, a in seen.elements if tag == "input" and "data-system" in a]
-    plots = figures(result.curve_table, board(result.table))["all"]
+    plots = figures(result.curve_table, leaderboard_of(result.table))["all"]
     assert [("checked" in box) for box in boxes] == ([True] * 12 + [False] * 8) * len(plots)
     assert any("8 further systems" in text for text in seen.text)
     curves = [a["class"] or "" for tag, a in seen.elements if tag == "path" and "data-system" in a]
@@ -302,7 +302,7 @@ def test_curves_and_all_measures_of_many_systems_are_of_the_first_ones_and_the_p
     monkeypatch.setattr(html, "MOST_MEASURED", 1)
     targets = [3]
     result = made_up_result([made_up(f"s{k}", 1.0, targets, k) for k in range(4)], targets)
-    seen, found = Page(page(result)), board(result.table)
+    seen, found = Page(page(result)), leaderboard_of(result.table)
     for plot in figures(result.curve_table, found)["all"]:
         assert [system["name"] for system in plot["systems"]] == list(found.ranked("all")[:2])
     assert any("Not drawn: 2 further systems; curves.parquet" in text for text in seen.text)
@@ -315,7 +315,7 @@ def test_of_many_conditions_the_first_have_sections_and_the_table_has_as_many_as
     targets = [3, 2]
     systems = [made_up(f"s{k}", 1.0, targets, k) for k in range(2)]
     result = made_up_result(systems, targets, {f"part={k}": [k % 2] for k in range(9)})
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     whole = Page(page(result)).data()["by_condition"]
     assert (whole["rows"], whole["systems"]) == (list(found.conditions), list(found.systems))
 

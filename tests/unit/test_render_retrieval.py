@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from swsdask.model.leaderboard import board
+from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import sections
 from swsdask.render.html import page
@@ -48,7 +48,7 @@ def test_curves_of_a_ranking() -> None:
 
 def test_curves_stand_where_they_should() -> None:
     made = result()
-    section = retrieval(made.curve_table, board(made.table))["all"]
+    section = retrieval(made.curve_table, leaderboard_of(made.table))["all"]
     assert [column["heading"] for column in section["columns"]] == ["AP", "P@5"]
     assert [row["cells"][1]["text"] for row in section["rows"] if row["system"] == "good"] == ["0.2500"]
     (picture,) = section["open"]

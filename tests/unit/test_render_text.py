@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from swsdask.model.leaderboard import LEADERBOARD, board
+from swsdask.model.leaderboard import LEADERBOARD, leaderboard_of
 from swsdask.model.measures import describe, written
 from swsdask.model.results import SCORES, Result
 from swsdask.render import outputs
@@ -34,7 +34,7 @@ def test_piped_output_has_every_number_of_a_system_on_one_line(
     result = three_systems()
     print_leaderboard(result)
     lines = capsys.readouterr().out.splitlines()
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     for system in found.systems:
         line = next(line for line in lines if line.startswith(system))
         expected = [
@@ -109,7 +109,7 @@ def test_the_least_important_columns_are_left_out_where_the_terminal_is_narrow(w
     named = " ".join(out.split()).split("Not shown, the terminal is too narrow (--wide shows them): ")[1:]
     assert [name for name in dropped if name not in "".join(named)] == []
     assert bool(named) == bool(dropped)
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     table = out[out.index("\nall") :].split()
     for measure in (measure for group in LEADERBOARD for measure in group):
         if measure in found.measures and measure not in dropped:
@@ -122,7 +122,7 @@ def test_requested_measures_go_on_below_where_the_terminal_is_narrow(width: int)
     result = replace(three_systems(), manifest={**MANIFEST, "measures": asked})
     out = on_terminal(result, width)
     assert max(len(line.rstrip()) for line in out.splitlines()) <= width
-    found = board(result.table)
+    found = leaderboard_of(result.table)
     for measure in asked:
         assert written(measure, found.value("all", "good", measure)) in out.split()
 
@@ -219,8 +219,8 @@ def test_numbers_are_shown_as_their_measure_wants() -> None:
     assert describe("twv@2.5").heading == "TWV at 2.5"
 
 
-def test_a_board_ranks_each_condition_by_itself() -> None:
-    found = board(
+def test_a_leaderboard_ranks_each_condition_by_itself() -> None:
+    found = leaderboard_of(
         table(
             [
                 ("a", "all", None, "atwv", 0.9),
