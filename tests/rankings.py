@@ -72,7 +72,7 @@ def tables_of_rows(
         select(measures),
         Settings(evaluation=asked),
         SerialExecutor(),
-        measures=measures,
+        names=measures,
     )
 
 

@@ -286,7 +286,7 @@ class _Scoring:
             self.families,
             self.settings,
             self.executor,
-            measures=self.names,
+            names=self.names,
             alignment=self.alignment,
             progress=self.progress,
             observer=self.observer,

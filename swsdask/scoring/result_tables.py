@@ -64,7 +64,7 @@ class CountedRun:
     system: str
     rows: int
     statistics: Statistics
-    measures: Sequence[Measure]
+    families: Sequence[Measure]
     settings: EvaluationSettings
     names: Sequence[str] | None
     observer: Observer | None = None
@@ -76,7 +76,7 @@ class CountedRun:
         """Compute its results; `shared` is the reference."""
         scored = Scored(self.statistics, shared[0], self.settings)
         return SystemResults.of(
-            *result_tables(self.system, scored, self.measures, self.names),
+            *result_tables(self.system, scored, self.families, self.names),
             system_notes(scored),
             None if self.observer is None else self.observer.observe(self.system, scored),
         )
@@ -89,16 +89,16 @@ _AT_ONCE = 16
 
 
 def result_tables(
-    system: str, scored: Scored, measures: Sequence[Measure], names: Sequence[str] | None
+    system: str, scored: Scored, families: Sequence[Measure], names: Sequence[str] | None
 ) -> tuple[pa.Table, pa.Table]:
     """The numbers and the curves of one system, as coded rows of `SCORES` and `CURVES`.
 
     Only the numbers in `names`; None: all that the measures yield. The name `twv@` means `twv@0.5` and other points.
     Numbers are ordered by condition, then those over all queries before those of each query in the order of the list,
-    then by measure in the order of `measures`; measures of users come last. Curves are ordered by kind, then condition.
+    then by measure in the order of `families`; measures of users come last. Curves are ordered by kind, then condition.
     """
-    of_users = [measure for measure in measures if type(measure) not in _OURS]
-    own = [measure for measure in measures if type(measure) in _OURS]
+    of_users = [family for family in families if type(family) not in _OURS]
+    own = [family for family in families if type(family) in _OURS]
     numbers: list[Values] = []
     drawn: list[Curve] = []
     for part in scored.parts(_AT_ONCE):
@@ -245,13 +245,13 @@ class CachedResults:
         reference: Reference,
         settings: EvaluationSettings,
         families: Sequence[Measure],
-        measures: Sequence[str] | None,
+        names: Sequence[str] | None,
     ) -> None:
         self.files = CacheFiles(archive.storage, source_digest(OF_RESULTS), MOST)
         self._runs = {stored.run.system: stored for stored in archive.stored_runs}
-        names = tuple(type(family).__name__ for family in families)
-        requested = None if measures is None else tuple(sorted(set(measures)))
-        self._choice = hash_values((archive.inputs, reference, settings.model_dump(), names, requested))
+        kinds = tuple(type(family).__name__ for family in families)
+        requested = None if names is None else tuple(sorted(set(names)))
+        self._choice = hash_values((archive.inputs, reference, settings.model_dump(), kinds, requested))
 
     def anew(self) -> Self:
         """Return a copy with its own counts."""
@@ -292,11 +292,11 @@ def cached_results_of(
     reference: Reference,
     settings: EvaluationSettings,
     families: Sequence[Measure],
-    measures: Sequence[str] | None,
+    names: Sequence[str] | None,
 ) -> CachedResults | None:
     """The cached results of an archive; None if none can be cached."""
     if isinstance(archive, StoredArchive) and can_cache(archive) and all(family in MEASURES for family in families):
-        return CachedResults(archive, reference, settings, families, measures)
+        return CachedResults(archive, reference, settings, families, names)
     return None
 
 

@@ -40,7 +40,7 @@ def score_archive(
     settings: Settings,
     executor: Executor,
     *,
-    measures: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
     alignment: bool = False,
     progress: Progress | None = None,
     observer: Observer | None = None,
@@ -63,7 +63,7 @@ def score_archive(
         The settings of the evaluation and of the engine.
     executor
         Runs the tasks that count cells and compute numbers.
-    measures
+    names
         The names of the requested numbers; None: all of `families`.
     alignment
         Whether the alignment of every system is requested.
@@ -86,7 +86,7 @@ def score_archive(
     """
     shown = or_unseen(progress)
     runs = runs_of(archive, systems)
-    request = Requested.of(archive, runs, families, settings, measures, observer)
+    request = Requested.of(archive, runs, families, settings, names, observer)
     source = _source(archive, reference, request.statistics, executor, settings.engine, cached_statistics)
 
     def counted(run: Run, found: Statistics) -> CountedRun:

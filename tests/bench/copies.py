@@ -84,9 +84,7 @@ def score_copies(shape: Shape, number: int) -> Callable[[], dict[str, float]]:
 
     def step() -> dict[str, float]:
         reference = build_reference(archive, chosen.evaluation)
-        tables = score_archive(
-            archive, [SYSTEM], reference, select(MEASURES), chosen, SerialExecutor(), measures=MEASURES
-        )
+        tables = score_archive(archive, [SYSTEM], reference, select(MEASURES), chosen, SerialExecutor(), names=MEASURES)
         rows = tables.overall.to_pylist()
         return {row["measure"]: row["value"] for row in rows if row["condition"] == "all"}
 

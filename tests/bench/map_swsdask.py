@@ -22,7 +22,7 @@ def mean_average_precision(url: str) -> Callable[[], dict[str, float]]:
 
     def step() -> dict[str, float]:
         reference = build_reference(archive, chosen.evaluation)
-        tables = score_archive(archive, systems, reference, select(["map"]), chosen, SerialExecutor(), measures=["map"])
+        tables = score_archive(archive, systems, reference, select(["map"]), chosen, SerialExecutor(), names=["map"])
         return {row["system"]: row["value"] for row in tables.overall.to_pylist()}
 
     return step

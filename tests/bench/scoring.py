@@ -109,7 +109,7 @@ def score(
     def step() -> dict[str, float]:
         reference = build_reference(archive, chosen.evaluation)
         families = select(measures)
-        tables = score_archive(archive, wanted, reference, families, chosen, SerialExecutor(), measures=measures)
+        tables = score_archive(archive, wanted, reference, families, chosen, SerialExecutor(), names=measures)
         return {row["system"]: row["value"] for row in tables.overall.to_pylist() if row["measure"] == "mtwv"}
 
     return step

@@ -107,7 +107,7 @@ def _score(url: str, executor: Executor) -> float:
     chosen, archive = settings({}), open_archive(url)
     reference = build_reference(archive, chosen.evaluation)
     began = time.perf_counter()
-    score_archive(archive, [run.system for run in archive.runs], reference, select(FEW), chosen, executor, measures=FEW)
+    score_archive(archive, [run.system for run in archive.runs], reference, select(FEW), chosen, executor, names=FEW)
     return time.perf_counter() - began
 
 

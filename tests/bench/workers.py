@@ -61,7 +61,7 @@ def worked(url: str, kind: Kind, workers: int, repeats: int) -> Callable[[], Wor
             for _ in range(1 + repeats):
                 began = time.perf_counter()
                 reference = build_reference(archive, chosen.evaluation)
-                score_archive(archive, systems, reference, select(FEW), chosen, executor, measures=FEW)
+                score_archive(archive, systems, reference, select(FEW), chosen, executor, names=FEW)
                 walls.append(time.perf_counter() - began)
             peak = peak_of_workers(executor, workers)
         return Worked(min(walls[1:]), peak)

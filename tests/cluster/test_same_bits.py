@@ -172,7 +172,7 @@ def test_rankings_with_rules_of_their_own_and_gap(executor: DaskExecutor, tmp_pa
 
 def rankings(archive: Any, evaluated: Any, executor: Any, using: Any, names: tuple[str, ...]) -> bytes:
     systems = [run.system for run in archive.runs]
-    tables = score_archive(archive, systems, evaluated, select(names), using, executor, measures=names)
+    tables = score_archive(archive, systems, evaluated, select(names), using, executor, names=names)
     assert {row["measure"] for row in tables.scores.table.to_pylist()} == set(names)
     return b"".join(tables.scores.parts())
 

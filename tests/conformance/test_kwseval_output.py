@@ -19,6 +19,7 @@ from swsdask.api.official import measures_of_tool
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import SettingsError
+from swsdask.render.kwseval_output import NEEDED
 from tests.conformance.test_kwseval_cases import CASES
 
 ALL = ["otwv", "stwv", "map"]
@@ -196,6 +197,10 @@ def test_what_cannot_be_written(own_cases: Path, tmp_path: Path) -> None:
     result = sws.score(evaluation, "atwv", runs=str(folder / "kwslist.xml"))
     with pytest.raises(SettingsError, match="need measures that were not requested: actual_threshold, mtwv"):
         sws.write(result, tmp_path, tool="kwseval", evaluation=evaluation)
+    for name, missing in (("map", "ap"), ("stwv", "stwv_p_miss"), ("otwv", "otwv_p_fa, otwv_p_miss, otwv_threshold")):
+        of_group = sws.score(evaluation, [*NEEDED, name], runs=str(folder / "kwslist.xml"))
+        with pytest.raises(SettingsError, match=f"need measures that were not requested: {missing}"):
+            sws.write(of_group, tmp_path, tool="kwseval", evaluation=evaluation)
     with pytest.raises(SettingsError, match="need the evaluation that was scored"):
         sws.write(result, tmp_path, tool="kwseval")
     with pytest.raises(SettingsError, match="no tool 'stdeva': there are kwseval, mediaeval"):

@@ -123,9 +123,7 @@ def test_only_what_was_asked_for(names: list[str], kept: list[str]) -> None:
 
 def scored(*measures: str) -> Any:
     archive: Any = engines.archive_of({"s": ROWS, "r": []})
-    return score_archive(
-        archive, ["s", "r"], REFERENCE, select(measures), SETTINGS, SerialExecutor(), measures=measures
-    )
+    return score_archive(archive, ["s", "r"], REFERENCE, select(measures), SETTINGS, SerialExecutor(), names=measures)
 
 
 def test_names_are_coded_by_first_appearance_however_they_come() -> None:

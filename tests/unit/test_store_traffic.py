@@ -67,7 +67,7 @@ def scored(archive: StoredArchive) -> ResultTables:
     reference = build_reference(archive, settings.evaluation)
     systems = [run.system for run in archive.runs]
     return score_archive(
-        archive, systems, reference, select(MEASURES), settings, SerialExecutor(), measures=list(MEASURES)
+        archive, systems, reference, select(MEASURES), settings, SerialExecutor(), names=list(MEASURES)
     )
 
 
