@@ -86,12 +86,12 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 
 def _on_its_way(error: BaseException | None) -> bool:
-    """Whether `Ended` is being handled: an error raised while contexts are left for it has it in its chain."""
+    """Return whether `Ended` is being handled: an error raised while contexts are left for it has it in its chain."""
     return ended_by(error) is not None
 
 
 def ended_by(error: BaseException | None) -> Ended | None:
-    """The signal that caused an error; None if there was none.
+    """Return the signal that caused an error; None if there was none.
 
     Interrupted code may raise an error of its own, as Python does while it creates a class.
     """

@@ -116,7 +116,7 @@ class _List:
         return found
 
     def beside(self, place: str) -> dict[str, str]:
-        """The files of the same run as one file, by their names without the hash."""
+        """Return the files of the same run as one file, by their names without the hash."""
         return self._by_run.setdefault(_folder(place), {})
 
 
@@ -145,18 +145,18 @@ class CacheFiles:
         return files
 
     def place(self, run: StoredRun, name: str, key: object) -> str:
-        """The name, without the hash, of a file that depends on the rows of a run and on a key."""
+        """Return the name, without the hash, of a file that depends on the rows of a run and on a key."""
         system = run.run.system
         if system not in self._row_hashes:
             self._row_hashes[system] = hash_values((run.run.scores, tuple(each.file.hash for each in run.fragments)))
         return f"{CACHE}/{self.version}/{run.run.content}/{name}-{hash_values((self._row_hashes[system], key))}"
 
     def has(self, place: str) -> bool:
-        """Whether there is a file at a place, damaged or not."""
+        """Return whether there is a file at a place, damaged or not."""
         return place in self._list.beside(place)
 
     def read(self, places: Iterable[str]) -> dict[str, pa.RecordBatch]:
-        """The rows of the places that have a file."""
+        """Return the rows of the places that have a file."""
         wanted = {name: place for place in places if (name := self._list.beside(place).get(place)) is not None}
         found = {}
         for name, content in self.storage.read_all(wanted).items():
@@ -194,7 +194,7 @@ def _suffix_of(content: bytes | pa.Buffer) -> str:
 
 
 def cache_files(storage: Storage) -> list[str]:
-    """The names of all finished cache files of an archive, including those of other releases."""
+    """Return the names of all finished cache files of an archive, including those of other releases."""
     return [name for name in storage.modified(CACHE) if name == SOURCES or name.endswith(_ENDING)]
 
 
@@ -213,7 +213,10 @@ def _folder(name: str) -> str:
 
 
 def can_cache(archive: object) -> bool:
-    """Whether an archive can cache results. It cannot in memory, nor if read unverified, as damage would be cached."""
+    """Return whether an archive can cache results.
+
+    It cannot in memory, nor if read unverified, as damage would be cached.
+    """
     return isinstance(archive, StoredArchive) and archive.verification == "on"
 
 
@@ -226,7 +229,7 @@ def cached_for(contents: Iterable[str]) -> Callable[[str], bool]:
 
 @cache
 def source_digest(packages: tuple[str, ...]) -> str:
-    """A digest of the source code in some packages, and of the versions of the software that it uses."""
+    """Return a digest of the source code in some packages, and of the versions of the software that it uses."""
     versions = np.__version__, pa.__version__, metadata.version("numba")
     beneath = (platform.python_version(), platform.machine(), *versions)
     state = xxhash.xxh3_64(" ".join(beneath).encode())
@@ -267,7 +270,7 @@ class CachedStatistics:
         return statistics
 
     def read(self, prepared: Mapping[str, ByStatistic]) -> dict[str, dict[type[Statistic], object]]:
-        """The cached ones among the statistics that are prepared for some systems."""
+        """Return the cached ones among the statistics that are prepared for some systems."""
         wanted = {place: (system, kind) for system, kind, place in self._places(prepared)}
         found: dict[str, dict[type[Statistic], object]] = {system: {} for system in prepared}
         for place, row in self.files.read(wanted).items():
@@ -350,7 +353,7 @@ class KnownSources:
         return [run.file for run in self.parted([RunFile(file) for file in files])[1]]
 
     def has_reference(self, files: ReferenceFiles | JudgedFiles | ReferenceTables) -> bool:
-        """Whether the archive was made of these files and they did not change. False for tables in memory."""
+        """Return whether the archive was made of these files and they did not change. False for tables in memory."""
         places = [place for place in vars(files).values() if isinstance(place, str)]
         if not places:
             return False
@@ -360,7 +363,7 @@ class KnownSources:
         return bool(self.inputs) and self._record(self._reference).get("inputs") == self._lasting(self.inputs)
 
     def _lasting(self, inputs: Mapping[str, str]) -> dict[str, str]:
-        """The inputs without the growing one."""
+        """Return the inputs without the growing one."""
         return {role: content for role, content in inputs.items() if role != self._grows}
 
     def remember(self, read: Mapping[tuple[str, str | None], dict[str, str]], inputs: dict[str, str]) -> None:
@@ -376,7 +379,7 @@ class KnownSources:
         self._write(found)
 
     def refused(self, run: RunSource) -> tuple[str, ...]:
-        """The remembered problems of a file, if the file, the reference and the settings have not changed."""
+        """Return the remembered problems of a file, if the file, the reference and the settings have not changed."""
         self.look([run])
         record = self._record(self._name(run.file, run.system))
         return tuple(record["refused"]) if record.get("checked_by") == self._checked_by else ()
@@ -462,7 +465,10 @@ def _records(content: bytes) -> dict[str, dict[str, object]] | None:
 
 
 def _stamps(places: Iterable[str]) -> dict[str, str]:
-    """The stamps of files. Pipes have none, nor have files of a storage that cannot be listed: reading says why."""
+    """Return the stamps of files.
+
+    Pipes have none, nor have files of a storage that cannot be listed: reading says why.
+    """
     try:
         return stamps_of(place for place in places if not isinstance(place, Pipe))
     except InputError:
@@ -470,7 +476,7 @@ def _stamps(places: Iterable[str]) -> dict[str, str]:
 
 
 def _join_stamps(places: Sequence[str], stamps: Mapping[str, str]) -> str:
-    """The stamps of a file and of others, which may be absent."""
+    """Return the stamps of a file and of others, which may be absent."""
     return "; ".join(stamps.get(place, _ABSENT) for place in places)
 
 

@@ -66,11 +66,11 @@ class Bounds(NamedTuple):
 
     @classmethod
     def of(cls, run: Run, n_queries: int, n_documents: int) -> Bounds:
-        """The bounds of the rows of a run in an archive with these numbers of queries and documents."""
+        """Return the bounds of the rows of a run in an archive with these numbers of queries and documents."""
         return cls(n_queries, n_documents, run.scores.run, run.has_decisions)
 
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The minimum and maximum of each column that has limits."""
+        """Return the minimum and maximum of each column that has limits."""
         return {
             "query": (0, self.n_queries - 1),
             "document": (-1, self.n_documents - 1),
@@ -214,7 +214,7 @@ class _Reader:
         self.stated: dict[tuple[int, str], tuple[float, float] | None] = {}
 
     def read(self) -> Iterable[Mapping[str, NDArray[np.generic]]]:
-        """The columns, group by group. Raises `ArchiveError`."""
+        """Yield the columns, group by group. Raises `ArchiveError`."""
         try:
             with self.storage.open_parts(self.part.file, self.part.size) as parts:
                 metadata = self._metadata(parts)
@@ -250,7 +250,7 @@ class _Reader:
         return metadata
 
     def _places(self, metadata: pq.FileMetaData) -> dict[str, int]:
-        """The index of each requested column that the file has. Raises if a required column is missing."""
+        """Return the index of each requested column that the file has. Raises if a required column is missing."""
         names = metadata.schema.to_arrow_schema().names
         self.ordered = "position" in names
         if "position" in self.wanted and "position" not in names:
@@ -261,7 +261,7 @@ class _Reader:
         return {name: names.index(name) for name in self.wanted if name in names}
 
     def _chunks(self, metadata: pq.FileMetaData, place: Mapping[str, int]) -> dict[tuple[int, int], _Chunk]:
-        """The column chunks to read, by offset and length."""
+        """Return the column chunks to read, by offset and length."""
         chunks = {}
         for number, rows, hashes in zip(self.part.numbers, self.part.rows, self.part.chunks, strict=True):
             if number >= metadata.num_row_groups or metadata.row_group(number).num_rows != rows:
@@ -280,7 +280,7 @@ class _Reader:
     def _group(
         self, file: pq.ParquetFile, place: Mapping[str, int], number: int, rows: int, hashes: bytes | None
     ) -> Mapping[str, NDArray[np.generic]]:
-        """The columns of a row group, checked.
+        """Return the columns of a row group, checked.
 
         A column of integers is not read but filled if its statistics say that all values of the group are equal. A
         column that the file lacks is filled with 0.
@@ -301,7 +301,7 @@ class _Reader:
         return {name: found[name] for name in self.wanted}
 
     def _array(self, table: pa.Table, name: str, rows: int, where: str) -> NDArray[np.generic]:
-        """The values of a column, without a copy if they are in one chunk."""
+        """Return the values of a column, without a copy if they are in one chunk."""
         column = table[name]
         if column.type != DETECTION_COLUMNS.field(name).type:
             raise _Mismatch(f"{where} {column.type} in the column {name}")
@@ -397,7 +397,7 @@ class VerifiedFile:
         return True
 
     def tell(self) -> int:
-        """The offset of the next byte."""
+        """Return the offset of the next byte."""
         return self._place
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -428,7 +428,7 @@ class VerifiedFile:
 
 
 def read_footer(parts: Parts) -> pa.Buffer:
-    """The footer of a Parquet file, from the metadata to the last byte. Raises `ValueError` if there is none."""
+    """Return the footer of a Parquet file, from the metadata to the last byte. Raises `ValueError` if there is none."""
     tail = parts.read(max(parts.size - _FOOTER_GUESS, 0), min(_FOOTER_GUESS, parts.size))
     end = _LENGTH + _MAGIC
     if len(tail) < end:
@@ -440,7 +440,7 @@ def read_footer(parts: Parts) -> pa.Buffer:
 
 
 def chunk_range(column: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    """The offset and the length of a column chunk. Raises `ValueError` if they are impossible."""
+    """Return the offset and the length of a column chunk. Raises `ValueError` if they are impossible."""
     begin = column.data_page_offset
     if column.has_dictionary_page and 0 < column.dictionary_page_offset < begin:
         begin = column.dictionary_page_offset
@@ -463,12 +463,12 @@ def hash_parts(content: pa.Buffer) -> bytes:
 
 
 def _greatest_unsigned(values: NDArray[Any]) -> int:
-    """The maximum of some integers read as unsigned: negative ones are greater than all others."""
+    """Return the maximum of some integers read as unsigned: negative ones are greater than all others."""
     return int(values.view(f"u{values.itemsize}").max())
 
 
 def _stated(group: pq.RowGroupMetaData, place: int) -> tuple[float, float] | None:
-    """The minimum and maximum of a column of numbers without NaN, as the footer states; None if it does not."""
+    """Return the minimum and maximum of a column of numbers without NaN, as the footer states; None if it does not."""
     statistics = group.column(place).statistics
     if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, int | float):
         return None
@@ -476,5 +476,5 @@ def _stated(group: pq.RowGroupMetaData, place: int) -> tuple[float, float] | Non
 
 
 def _constant(stated: tuple[float, float] | None) -> int | None:
-    """The only value of a column of integers with this minimum and maximum; None if there may be several."""
+    """Return the only value of a column of integers with this minimum and maximum; None if there may be several."""
     return int(stated[0]) if stated is not None and stated[0] == stated[1] else None

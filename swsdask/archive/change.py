@@ -112,7 +112,7 @@ def leased(storage: Storage) -> Iterator[Lease]:
 
 
 def held_by(storage: Storage, before: float) -> set[str | None]:
-    """The active writers: those with a temporary file that was changed at or after a time."""
+    """Return the active writers: those with a temporary file that was changed at or after a time."""
     temporary = storage.modified(TEMPORARY)
     return {lease_writer(name) for name, changed in temporary.items() if changed >= before}
 
@@ -158,7 +158,10 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
     later: tuple[str, ...] = ()
 
     def parts_of(self, manifest: AnyManifest) -> tuple[StoredFile, ...]:
-        """The parts of the table of entries, the oldest first. The entry of a system in the newest part counts."""
+        """Return the parts of the table of entries, the oldest first.
+
+        The entry of a system in the newest part counts.
+        """
         return (manifest.tables[self.table], *manifest.newer) if self.table in manifest.tables else ()
 
     def entries(
@@ -169,7 +172,7 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
         verify: bool = True,
         known: dict[StoredFile, dict[str, Entry]] | None = None,
     ) -> dict[str, Entry]:
-        """The entries of a version by system, sorted.
+        """Return the entries of a version by system, sorted.
 
         `known` are parts that were read before, to which those read now are added: versions share most parts.
         """
@@ -191,7 +194,7 @@ class ArchiveKind(Generic[AnyManifest, Entry]):
 
 
 def merged_entries(parts: Iterable[Mapping[str, Entry]]) -> dict[str, Entry]:
-    """The entries of parts, the oldest first, by system, sorted."""
+    """Return the entries of parts, the oldest first, by system, sorted."""
     found: dict[str, Entry] = {}
     for part in parts:
         found |= part
@@ -303,7 +306,7 @@ class Change(Generic[AnyManifest, Entry]):
         self.before = {system: kind.content(entry) for system, entry in existing.items()}
 
     def is_new(self, system: str, content: str) -> bool:
-        """Whether an entry must be written: False if the archive already has it.
+        """Return whether an entry must be written: False if the archive already has it.
 
         Raises `ArchiveError` if it has a different entry of that name that must not be replaced.
         """
@@ -391,7 +394,7 @@ class Change(Generic[AnyManifest, Entry]):
         return None
 
     def _read(self, manifest: AnyManifest) -> dict[StoredFile, dict[str, Entry]]:
-        """The parts of a version. Each part is read once, as versions of other writers share most of them."""
+        """Return the parts of a version. Each part is read once, as versions of other writers share most of them."""
         parts = self.kind.parts_of(manifest)
         self._parts = {
             part: self._parts[part] if part in self._parts else self.kind.read(self.storage, part) for part in parts
@@ -399,7 +402,7 @@ class Change(Generic[AnyManifest, Entry]):
         return self._parts
 
     def _write_base(self) -> AnyManifest:
-        """The base. Its tables are written once."""
+        """Return the base. Its tables are written once."""
         if self.made_of and not self.base.tables:
             written = {
                 name: write_table(self.storage, table_name(name, self.lease.writer), table)
@@ -409,7 +412,7 @@ class Change(Generic[AnyManifest, Entry]):
         return self.base
 
     def _write_growth(self, on: AnyManifest) -> AnyManifest:
-        """A version with the table that has grown. The table is written once."""
+        """Return a version with the table that has grown. The table is written once."""
         growth = self.growth
         if growth is None:
             return on

@@ -101,14 +101,17 @@ def vacuum(
 
 
 def _ago(seconds: float) -> float:
-    """The time some seconds ago. Raises `SettingsError` for NaN: compared with it, every writer counts as stopped."""
+    """Return the time some seconds ago.
+
+    Raises `SettingsError` for NaN: compared with it, every writer counts as stopped.
+    """
     if math.isnan(seconds):
         raise SettingsError(f"older_than_s={seconds}: expected a number of seconds.")
     return time.time() - seconds
 
 
 def named_files(storage: Storage, without: Collection[int] = ()) -> Iterator[StoredFile]:
-    """Every file that a version names, once per version, without the versions in `without`.
+    """Yield every file that a version names, once per version, without the versions in `without`.
 
     Versions that other processes remove meanwhile name nothing. As a newer version may name the same files, versions
     that were committed meanwhile are read too.

@@ -204,7 +204,7 @@ class Part:
 
 
 def parts(of: ConditionData, by: Sequence[Sequence[str]]) -> list[Part]:
-    """The whole, named "all", then the parts that each entry of `by` (joined keys) makes, in order of values.
+    """Return the whole, named "all", then the parts that each entry of `by` (joined keys) makes, in order of values.
 
     Raises `SettingsError` for an unknown key, naming the valid ones, and for a key without values; for an unknown value
     and for numbers if the values are not numbers; for a document whose excerpts differ in a key; for a pattern that is
@@ -228,7 +228,7 @@ def parts(of: ConditionData, by: Sequence[Sequence[str]]) -> list[Part]:
 
 
 def is_of_runs(queries: pa.Table, by: Iterable[Iterable[str]]) -> bool:
-    """Whether conditions differ from run to run: a key is `oov_count`, which is not an attribute of the list."""
+    """Return whether conditions differ from run to run: a key is `oov_count`, which is not an attribute of the list."""
     wanted = any(key.partition(":")[0] == OF_RUNS for keys in by for key in keys)
     return wanted and not any(name == OF_RUNS for pairs in queries["attributes"].to_pylist() for name, _ in pairs)
 
@@ -309,7 +309,7 @@ def _cut(masks: Sequence[Bool | None], size: int) -> tuple[Bool, I64]:
 
 
 def _parts(of: ConditionData, key: str) -> list[Part]:
-    """The parts that one key makes."""
+    """Return the parts that one key makes."""
     if key.startswith(QUERY_PATTERN):
         regex = key.removeprefix(QUERY_PATTERN)
         return [Part(f"query~{regex}", queries=_matching(regex, of.query_ids, key), by_query_pattern=True)]
@@ -347,7 +347,7 @@ _EDGES = re.compile(rf"{_EDGE}(/{_EDGE})+")
 
 
 def _levels(key: str, values: Sequence[str], form: str) -> list[tuple[str, Bool]]:
-    """The levels of a key in order: the name, and a mask of the `values` ("": none) at this level."""
+    """Return the levels of a key in order: the name, and a mask of the `values` ("": none) at this level."""
     distinct = sorted(set(values) - {""})
     numeric = all(map(_is_number, distinct))
     if numeric:
@@ -370,7 +370,7 @@ def _levels(key: str, values: Sequence[str], form: str) -> list[tuple[str, Bool]
 
 
 def _joined(key: str, form: str, distinct: Sequence[str]) -> list[str]:
-    """The values that `form` joins by +."""
+    """Return the values that `form` joins by +."""
     wanted = [form] if form in distinct else form.split("+")
     for value in wanted:
         if value not in distinct:

@@ -69,7 +69,7 @@ class UnknownDocuments:
         return cls(ids, np.array([id_hash(each) for each in ids], np.int64))
 
     def codes(self, detections: Detections) -> I64:
-        """The codes of the documents of some rows, including the codes of unknown ones."""
+        """Return the codes of the documents of some rows, including the codes of unknown ones."""
         codes: I64 = np.asarray(detections.document).astype(np.int64)
         own = np.flatnonzero(codes < 0)
         if not len(own):
@@ -82,7 +82,7 @@ class UnknownDocuments:
         return codes
 
     def names(self, known: Sequence[str]) -> pa.Array:
-        """The ids of all documents, those of negative codes at the end."""
+        """Return the ids of all documents, those of negative codes at the end."""
         return pa.array((*known, "", *self.ids), pa.string())
 
 
@@ -105,7 +105,7 @@ def reference_table(archive: Archive, name: str, rule: FindRule) -> pa.Table:
 
 
 def decode_detections(archive: Archive, systems: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    """The detections of some systems as batches of about `rows` rows, one system after the other.
+    """Yield the detections of some systems as batches of about `rows` rows, one system after the other.
 
     Within a system rows are clustered by query and document.
     """

@@ -77,7 +77,7 @@ class StoredSystem:
 
 
 def read_systems_table(storage: Storage, stored: StoredFile) -> dict[str, StoredSystem]:
-    """The systems of a table by name, in its order. Raises `ArchiveError` if it is missing or damaged."""
+    """Return the systems of a table by name, in its order. Raises `ArchiveError` if it is missing or damaged."""
     rows = read_table(storage, stored, SYSTEMS, EARLIER_SYSTEMS).to_pylist()
     systems = {}
     for row in rows:
@@ -219,7 +219,7 @@ def open_discovery(
 
 
 def is_discovery(url: str) -> bool:
-    """Whether a URL is an archive of term discovery, by its highest manifest."""
+    """Return whether a URL is an archive of term discovery, by its highest manifest."""
     return kind_of(Storage(url)) is DiscoveryManifest
 
 
@@ -331,7 +331,7 @@ def _ingest_class_file(named: tuple[str, str], into: _Writer) -> _FromFile:
 
 
 def content_of(*tables: pa.Table) -> str:
-    """The content hash of tables of `model.discovery`, without the line numbers."""
+    """Return the content hash of tables of `model.discovery`, without the line numbers."""
     plain = []
     for table in tables:
         for name in table.column_names:

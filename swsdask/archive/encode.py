@@ -60,7 +60,7 @@ class RowSum:
 
     @classmethod
     def of(cls, piece: RunPiece) -> Self:
-        """The sum over a piece."""
+        """Return the sum over a piece."""
         in_order = piece.position is not None
         score = (piece.score if in_order else canonical_scores(piece.score)).view(np.uint64)
         columns = (piece.query, piece.document, piece.channel, piece.start, piece.duration, score, piece.decision)
@@ -132,7 +132,7 @@ class FileOrder:
     once: bool
 
     def read(self, number: int, problems: Problems) -> Iterator[RunPiece]:
-        """The pieces of a source, by its number, with the positions of their rows."""
+        """Yield the pieces of a source, by its number, with the positions of their rows."""
         rows: Counter[str] = Counter()
         for piece in self.sources[number].read(problems):
             system = piece.header.system
@@ -161,7 +161,7 @@ class FileOrder:
         raise InputError(*problems, total=len(again))
 
     def place_of(self, system: str, position: int) -> tuple[str, int | None]:
-        """The file and, if known, the line of a system's row."""
+        """Return the file and, if known, the line of a system's row."""
         source = self.sources[position >> _ROW_BITS]
         return source.file, source.line_of(system, position & ((1 << _ROW_BITS) - 1))
 
@@ -179,13 +179,13 @@ class FileOrder:
 
 
 def depends_on_file_order(settings: EvaluationSettings) -> bool:
-    """Whether numbers depend on the order of the rows in the files of a run."""
+    """Return whether numbers depend on the order of the rows in the files of a run."""
     ranking = settings.average_precision
     return settings.compat == "mediaeval" or ranking.ties == "input" or ranking.duplicates == "first"
 
 
 def file_order(sources: Sequence[RunSource], codes: Codes, settings: EvaluationSettings) -> FileOrder | None:
-    """The file order of some sources if it counts, otherwise None."""
+    """Return the file order of some sources if it counts, otherwise None."""
     return FileOrder(sources, codes, settings.compat == "mediaeval") if depends_on_file_order(settings) else None
 
 
@@ -205,7 +205,7 @@ class Codes:
 
     @classmethod
     def of(cls, documents: pa.Table, queries: pa.Table, words: pa.Table) -> Self:
-        """The codes of an evaluation."""
+        """Return the codes of an evaluation."""
         evaluated = document_ids(documents)
         every = evaluated + spoken_elsewhere(documents, words)
         return cls(tuple(queries["query"].to_pylist()), every, len(evaluated), Excerpts.of(documents))
@@ -266,7 +266,7 @@ class Tally:
         return self.read.digest(self.header.declared_scores, self.header.resources)
 
     def run(self) -> Run:
-        """The run, after all pieces have been added. A run without rows has the score range (0, 0)."""
+        """Return the run, after all pieces have been added. A run without rows has the score range (0, 0)."""
         return Run(
             system=self.header.system,
             rows=self.rows,
@@ -307,7 +307,7 @@ class Tally:
 
 
 def encode_piece(piece: RunPiece, codes: Codes) -> tuple[Detections, Tally]:
-    """The rows of known queries in the archive's codes, with all columns, in the given order, and their tally.
+    """Return the rows of known queries in the archive's codes, with all columns, in the given order, and their tally.
 
     Documents without excerpts and words get the code -1. Documents without excerpts count as unknown even if they have
     words.
@@ -375,7 +375,7 @@ def _or_missing(codes: Iterable[int | None], missing: int) -> NDArray[np.int32]:
 
 
 def _hashes(piece: RunPiece, code: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """The hashes of the ids of unknown documents, 0 for the others; None if all are known."""
+    """Return the hashes of the ids of unknown documents, 0 for the others; None if all are known."""
     if (code >= 0).all():
         return None
     pairs = zip(piece.documents, code.tolist(), strict=True)
@@ -389,7 +389,7 @@ def _sightings(
     ids: Sequence[str],
     lines: Sequence[int | None],
 ) -> dict[str, Sighting]:
-    """The unknown ids (code < 0) in a column."""
+    """Return the unknown ids (code < 0) in a column."""
     if not (code < 0).any():
         return {}
     rows = np.bincount(column, minlength=len(ids))

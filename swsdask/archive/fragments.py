@@ -53,7 +53,7 @@ _MOST_BINS = 1 << 22
 
 
 def concatenate(parts: list[Detections]) -> Detections:
-    """The rows of at least one part, one after the other. A column that only some parts have is 0 in the others.
+    """Return the rows of at least one part, one after the other. A column that only some parts have is 0 in the others.
 
     The list is emptied, so that each column of the parts is freed as soon as it is joined.
     """
@@ -80,7 +80,7 @@ def in_order(rows: Detections) -> Detections:
 
 
 def canonical_order(rows: Detections) -> I64 | None:
-    """The permutation that sorts `rows`; None if they are sorted and no two are equal.
+    """Return the permutation that sorts `rows`; None if they are sorted and no two are equal.
 
     As many leading bits of the whole key as fit beside the row number are sorted as plain integers, which is several
     times faster than sorting an index. The few rows with equal leading bits are then sorted by the whole key.
@@ -107,7 +107,7 @@ def canonical_order(rows: Detections) -> I64 | None:
 
 
 def pair_starts(rows: Detections) -> I64:
-    """The row numbers, ascending, where a (query, document) begins; `rows` must be clustered by it."""
+    """Return the row numbers, ascending, where a (query, document) begins; `rows` must be clustered by it."""
     assert rows.document is not None
     return np.flatnonzero(row_changes(rows.query, rows.document))
 
@@ -139,7 +139,7 @@ class _Key(NamedTuple):
 
 
 def _keys(rows: Detections) -> list[_Key]:
-    """The keys, most significant first."""
+    """Return the keys, most significant first."""
     first = (rows.query, rows.document, rows.channel, rows.start, rows.duration)
     last = (rows.decision, rows.unknown_document)
     before, after = ([_from_zero(column) for column in some if column is not None] for some in (first, last))
@@ -171,7 +171,7 @@ def _leading_bits(keys: Sequence[_Key], rows: slice, available: int) -> U64:
 
 
 def _ascend(keys: Sequence[_Key], rows: int) -> bool:
-    """Whether each row is greater than the previous one by the leading bits of narrow keys.
+    """Return whether each row is greater than the previous one by the leading bits of narrow keys.
 
     Rows are compared block by block, because the first blocks usually show another order.
     """
@@ -184,7 +184,7 @@ def _ascend(keys: Sequence[_Key], rows: int) -> bool:
 
 
 def detections_as_table(rows: Detections) -> pa.Table:
-    """All columns that some rows have as an Arrow table, without a copy."""
+    """Return all columns that some rows have as an Arrow table, without a copy."""
     return pa.Table.from_batches([_as_batch(rows)])
 
 
@@ -245,7 +245,7 @@ def spill(
 
 
 def take_up(storage: Storage, files: Iterable[SpillFile], first: int, last: int) -> Detections:
-    """All rows of the partitions `first` to `last`, in no particular order. One part of each file is read."""
+    """Return all rows of the partitions `first` to `last`, in no particular order. One part of each file is read."""
     parts = []
     for file in files:
         begin, end = (0, *file.ends)[first], file.ends[last]
@@ -318,7 +318,7 @@ class FragmentWriter:
         return [self._fragment(share, part, take_up(self.storage, finer, part, part)) for part in range(parts)]
 
     def _parts(self, share: Share, ranges: _Ranges) -> I64:
-        """The part of every bin: neighbouring bins share one until it is full (a bin without rows: any)."""
+        """Return the part of every bin: neighbouring bins share one until it is full (a bin without rows: any)."""
         rows_of_bin = np.zeros(ranges.n_bins, np.int64)
         for file in share.files:
             rows = take_up(self.storage, [file], share.first, share.first)
@@ -351,7 +351,7 @@ class _Ranges:
         self.n_bins = -(-pairs // self.stride)
 
     def bins(self, rows: Detections) -> I64:
-        """The bin of every row, ascending with (query, document)."""
+        """Return the bin of every row, ascending with (query, document)."""
         assert rows.document is not None
         pair = np.searchsorted(self.queries, rows.query) * (self.n_documents + 1) + (rows.document.astype(np.int64) + 1)
         bins: I64 = pair // self.stride
@@ -359,7 +359,7 @@ class _Ranges:
 
 
 def shares(system: str, content: str, files: Sequence[SpillFile], rows_per_fragment: int) -> list[Share]:
-    """The buckets of a run as shares of at most `rows_per_fragment` rows, or of one bucket."""
+    """Return the buckets of a run as shares of at most `rows_per_fragment` rows, or of one bucket."""
     rows = np.array([file.rows for file in files], np.int64).sum(axis=0) if files else np.zeros(0, np.int64)
     found: list[Share] = []
     held = 0

@@ -130,7 +130,7 @@ def _documents(change: Change[EvaluationManifest, StoredRun]) -> pa.Table:
 
 
 def codes_of(change: Change[EvaluationManifest, StoredRun]) -> Codes:
-    """The codes of the archive's queries and documents."""
+    """Return the codes of the archive's queries and documents."""
     if change.made_of is not None:
         return Codes.of(*(change.made_of[name] for name in ("documents", "queries", "words")))
     there = StoredArchive(change.storage, change.base)
@@ -220,7 +220,7 @@ def write_runs(
 
 
 def divide(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
-    """The sources, in order; for several workers, cut into parts that can be read at the same time.
+    """Return the sources, in order; for several workers, cut into parts that can be read at the same time.
 
     A source is cut if it is much larger than the share of one worker.
     """
@@ -234,7 +234,7 @@ def divide(sources: Sequence[RunSource], workers: int) -> list[RunSource]:
 def _claims(
     unread: Sequence[RunSource], known: KnownSources | None, change: Change[EvaluationManifest, StoredRun]
 ) -> dict[str, list[RunSource]]:
-    """The unread files by system. Raises `ArchiveError` if the archive lost one of their runs meanwhile."""
+    """Return the unread files by system. Raises `ArchiveError` if the archive lost one of their runs meanwhile."""
     claims: dict[str, list[RunSource]] = {}
     for run in unread:
         for system, content in ({} if known is None else known.systems(run)).items():
@@ -374,7 +374,10 @@ def _check_and_merge(
     settings: EvaluationSettings,
     claims: dict[str, list[RunSource]],
 ) -> dict[str, Stored]:
-    """All runs, sorted by system. Raises `InputError` with every problem, including conflicts with earlier `claims`."""
+    """Return all runs, sorted by system.
+
+    Raises `InputError` with every problem, including conflicts with earlier `claims`.
+    """
     problems = Problems()
     runs: dict[str, Stored] = {}
     for source, found in zip(sources, read, strict=True):

@@ -68,7 +68,7 @@ class OpenFile:
         """Do nothing: parts are read when they are requested."""
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """The bytes from an offset on, fewer at the end of the file."""
+        """Return the bytes from an offset on, fewer at the end of the file."""
         content = np.empty(max(0, min(length, self.size - offset)), np.uint8).data
         done = 0
         while done < len(content) and (more := os.preadv(self._descriptor, [content[done:]], offset + done)):
@@ -177,7 +177,7 @@ def _aside(path: str) -> Path:
 
 
 def names(folder: str) -> list[str]:
-    """The names of everything in a folder; none if there is no such folder."""
+    """Return the names of everything in a folder; none if there is no such folder."""
     try:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):

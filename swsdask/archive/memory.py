@@ -41,7 +41,7 @@ class MemoryCell:
         return (self.rows,)
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:  # noqa: ARG002
-        """The named columns, `query` and `score`. They were checked when they were read into memory."""
+        """Return the named columns, `query` and `score`. They were checked when they were read into memory."""
         wanted = Detections(**{name: getattr(self.detections, name) for name in {"query", "score", *columns}})
         return wanted if self.detections.position is None else without_signed_zeros(wanted)
 
@@ -95,11 +95,11 @@ class MemoryArchive:
         return None
 
     def occurrences(self, rule: FindRule) -> pa.Table:
-        """The occurrences of the queries."""
+        """Return the occurrences of the queries."""
         return find_occurrences(self.words, self.queries, rule)
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[MemoryCell]:
-        """The run in cells of about equal size."""
+        """Yield the run in cells of about equal size."""
         if system not in self.detections:
             raise ArchiveError(f"no run of {system!r} here; there are: {choices(sorted(self.detections), system)}.")
         rows = self.detections[system]
@@ -157,7 +157,7 @@ class RunsInMemory:
         return self._order.read(len(self._sources) - 1, problems)
 
     def archive(self) -> MemoryArchive:
-        """The archive of the rows that were added.
+        """Return the archive of the rows that were added.
 
         Raises `InputError` for trials that occur twice under `compat = "mediaeval"`.
         """
@@ -175,7 +175,7 @@ class RunsInMemory:
 def read_into_memory(
     tables: ReferenceTables, sources: Sequence[RunSource], settings: EvaluationSettings
 ) -> MemoryArchive:
-    """An archive of an evaluation and the runs of some sources. Raises as `RunsInMemory`."""
+    """Return an archive of an evaluation and the runs of some sources. Raises as `RunsInMemory`."""
     runs = RunsInMemory(tables, settings)
     runs.add(sources)
     return runs.archive()

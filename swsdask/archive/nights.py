@@ -52,18 +52,18 @@ HISTORY = pa.schema(
 
 
 def night_file(number: int) -> str:
-    """The name of the file of a night."""
+    """Return the name of the file of a night."""
     return f"{NIGHTS}/{number:08d}.parquet"
 
 
 def night_files(storage: Storage) -> list[str]:
-    """The names of the nights that must exist: from the first on, as many as there are files."""
+    """Return the names of the nights that must exist: from the first on, as many as there are files."""
     found = sum(_NIGHT.fullmatch(name) is not None for name in storage.modified(NIGHTS))
     return [night_file(number) for number in range(1, found + 1)]
 
 
 def night_content(table: pa.Table, record: bytes) -> bytes:
-    """A night as a Parquet file: its numbers, and in the metadata its record and the hash of both."""
+    """Return a night as a Parquet file: its numbers, and in the metadata its record and the hash of both."""
     sink = pa.BufferOutputStream()
     metadata = {_RECORD: record, _HASH: night_hash(table, record)}
     pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
@@ -71,7 +71,7 @@ def night_content(table: pa.Table, record: bytes) -> bytes:
 
 
 def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> tuple[pa.Table, bytes]:
-    """The numbers and the record of a night. Damaged bytes can raise any exception."""
+    """Return the numbers and the record of a night. Damaged bytes can raise any exception."""
     table = read_parquet(content)
     bare, record = table.replace_schema_metadata(None), table.schema.metadata[_RECORD]
     expected = schema is None or bare.schema.equals(schema)
@@ -81,7 +81,7 @@ def read_night(content: bytes | pa.Buffer, schema: pa.Schema | None = None) -> t
 
 
 def version_of_last_night(storage: Storage) -> int:
-    """The version of the archive that the last night was scored from; 0 if there is none, or it is damaged.
+    """Return the version of the archive that the last night was scored from; 0 if there is none, or it is damaged.
 
     Raises `ArchiveError` if nights cannot be listed, and `StoreError` if a store does not let the last one be read.
     """
@@ -96,7 +96,7 @@ def version_of_last_night(storage: Storage) -> int:
 
 
 def night_hash(table: pa.Table, record: bytes) -> bytes:
-    """The hash of a night's numbers and record."""
+    """Return the hash of a night's numbers and record."""
     schema = pa.schema([field.remove_metadata() for field in table.schema])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as stream:
@@ -134,7 +134,7 @@ class History:
     nights: Sequence[CommittedNight]
 
     def until(self, version: int) -> History:
-        """The nights that were scored from a version of the archive or from earlier ones."""
+        """Return the nights that were scored from a version of the archive or from earlier ones."""
         return History([night for night in self.nights if night.record.version <= version])
 
     @property
@@ -174,24 +174,24 @@ class History:
         return {system: Standing(*values) for system, *values in dict.fromkeys(zip(*columns, strict=True))}
 
     def current(self) -> pa.Table:
-        """The rows of every system from the night that scored it last."""
+        """Return the rows of every system from the night that scored it last."""
         rows = zip(self.table["system"].to_pylist(), self.table["night"].to_pylist(), strict=True)
         return self.table.filter(pa.array([self.standings[name].night == night for name, night in rows], pa.bool_()))
 
     def leaderboard(self, requested: Sequence[str] | None = None) -> Leaderboard:
-        """The current leaderboard of the `requested` measures; None means all."""
+        """Return the current leaderboard of the `requested` measures; None means all."""
         current = self.current()
         return leaderboard_of(current.append_column("query", pa.nulls(len(current), pa.string())), requested)
 
     def rows_of(self, measure: str, condition: str = "all") -> list[Row]:
-        """The numbers of one measure in all nights, in order."""
+        """Return the numbers of one measure in all nights, in order."""
         named = pc.and_(pc.equal(self.table["measure"], measure), pc.equal(self.table["condition"], condition))
         rows: list[Row] = self.table.filter(named).to_pylist()
         return rows
 
 
 def read_history(storage: Storage) -> History:
-    """The history of an archive; without nights if there is none.
+    """Return the history of an archive; without nights if there is none.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Committed
 
 
 def overall_numbers(table: pa.Table) -> dict[tuple[str, str], float]:
-    """The numbers over all queries and documents by system and measure."""
+    """Return the numbers over all queries and documents by system and measure."""
     own = table.filter(pc.equal(table["condition"], "all"))
     names = zip(own["system"].to_pylist(), own["measure"].to_pylist(), strict=True)
     return dict(zip(names, own["value"].to_pylist(), strict=True))

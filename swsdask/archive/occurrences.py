@@ -82,7 +82,7 @@ def compare_normalize(queries: pa.Table) -> str:
 
 
 def units(word: str, normalize: str, text_filters: Sequence[str]) -> list[str]:
-    """The units into which a word is split for comparison, in order; none if the filters remove all of it."""
+    """Return the units into which a word is split for comparison, in order; none if the filters remove all of it."""
     if normalize == LOWERCASE:
         word = word.lower()
     if "deletehyphens" in text_filters:
@@ -113,7 +113,7 @@ def _perl_lower(text: str) -> str:
 
 
 def kwseval_read(text: str) -> str:
-    """A query's text as KWSEval reads it: `&`, `<` and `>` stay escapes of XML, which no word of an RTTM has."""
+    """Return a query's text as KWSEval reads it: `&`, `<` and `>` stay escapes of XML, which no word of an RTTM has."""
     return escape(text)
 
 
@@ -129,7 +129,7 @@ def kwseval_units(text: str, text_filters: Sequence[str]) -> list[str]:
 
 
 def kwseval_text(text: str, text_filters: Sequence[str]) -> str:
-    """A query's text as KWSEval shows it, after its filters."""
+    """Return a query's text as KWSEval shows it, after its filters."""
     read = kwseval_read(text)
     return " ".join(kwseval_units(read, text_filters)) if "charsplit" in text_filters else read
 
@@ -175,12 +175,12 @@ class _Spellings(NamedTuple):
 
 
 def finder_of(rule: FindRule) -> str:
-    """The name of the rule that finds occurrences, and its version."""
+    """Return the name of the rule that finds occurrences, and its version."""
     return f"{rule.finder} {FINDER_VERSION}"
 
 
 def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.Table:
-    """The occurrences (`model.schemas.FOUND_OCCURRENCES`), sorted by (query, document, channel, start, end).
+    """Return the occurrences (`model.schemas.FOUND_OCCURRENCES`), sorted by (query, document, channel, start, end).
 
     `words` and `queries` are tables of `model.schemas`. A query without text has none. The time for a
     query is proportional to the number of places of its first word.
@@ -213,7 +213,7 @@ def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindR
 
 
 def _find_units(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Units, I64, I64, I64]:
-    """The units of the words; and the query, the first unit and the last unit of every occurrence."""
+    """Return the units of the words; and the query, the first unit and the last unit of every occurrence."""
     normalize = compare_normalize(queries)
     said = queries["query" if rule.finder == "mediaeval" and not has_tokens(queries) else "text"].to_pylist()
     if rule.finder == "kwseval":
@@ -236,7 +236,7 @@ def _find_units(words: pa.Table, queries: pa.Table, rule: FindRule) -> tuple[_Un
 
 
 def _all(at: I64, later: Sequence[int], spoken: _Units, find_gap: int) -> tuple[I64, I64]:
-    """The first and the last units of all occurrences that begin at the places `at`."""
+    """Return the first and the last units of all occurrences that begin at the places `at`."""
     first = last = at
     for unit in later:
         following = spoken.following[last]
@@ -270,7 +270,7 @@ def _without_overlap(at: I64, later: Sequence[int], spoken: _Units, find_gap: in
 
 
 def _repeated(words: pa.Table, track: I64, start: I64, order: I64) -> I64:
-    """The rows of the records that repeat another; `order` sorts all rows by (track, start)."""
+    """Return the rows of the records that repeat another; `order` sorts all rows by (track, start)."""
     together = (np.diff(track[order]) == 0) & (np.diff(start[order]) == 0)
     pairs = np.flatnonzero(together)
     rows = np.unique(order[np.concatenate([pairs, pairs + 1])])
@@ -280,7 +280,7 @@ def _repeated(words: pa.Table, track: I64, start: I64, order: I64) -> I64:
 
 
 def _units(words: pa.Table, normalize: str, rule: FindRule, code: dict[str, int]) -> _Units:
-    """The units of all words. Adds the codes of their texts to `code`."""
+    """Return the units of all words. Adds the codes of their texts to `code`."""
     distinct, word = _encode_column(words["word"])
     spelling = _spellings([spelled(each, normalize, rule) for each in distinct], code)
     subtypes, subtype = _encode_column(words["subtype"])
@@ -360,7 +360,7 @@ def _track(words: pa.Table) -> I64:
 
 
 def _encode_column(column: pa.ChunkedArray) -> tuple[list[str], I64]:
-    """The distinct strings of a column and its codes, int64."""
+    """Return the distinct strings of a column and its codes, int64."""
     encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
     codes: I64 = encoded.indices.to_numpy().astype(np.int64)
     return encoded.dictionary.to_pylist(), codes

@@ -36,7 +36,7 @@ class FindRule(NamedTuple):
 
     @classmethod
     def of(cls, settings: EvaluationSettings) -> Self:
-        """The rule of an evaluation. Raises `SettingsError` for a gap that is no whole number of ticks."""
+        """Return the rule of an evaluation. Raises `SettingsError` for a gap that is no whole number of ticks."""
         finder: Finder = "own" if settings.compat == "none" else settings.compat
         return cls(whole_ticks("find_gap_s", settings.find_gap_s), settings.text_filters, finder)
 
@@ -201,7 +201,7 @@ class Cell(Protocol):
         ...
 
     def read(self, columns: Sequence[str], *, checked: bool = True) -> Detections:
-        """The named columns of `model.schemas.DETECTIONS`; `query` and `score` are always read.
+        """Return the named columns of `model.schemas.DETECTIONS`; `query` and `score` are always read.
 
         Queries, documents, scores and decisions need not be `checked` if the caller goes through them anyway: then the
         values are those in the file. A caller that finds values out of bounds reads the columns again with checks, to
@@ -268,11 +268,11 @@ class Archive(Protocol):
         ...
 
     def occurrences(self, rule: FindRule) -> pa.Table:
-        """The occurrences of the queries (`model.schemas.FOUND_OCCURRENCES`) by a rule."""
+        """Return the occurrences of the queries (`model.schemas.FOUND_OCCURRENCES`) by a rule."""
         ...
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[Cell]:
-        """The cells of one run, of about `rows_per_task` rows (a (query, document) is never cut).
+        """Return the cells of one run, of about `rows_per_task` rows (a (query, document) is never cut).
 
         Raises `ArchiveError` for a system that the archive does not hold.
         """

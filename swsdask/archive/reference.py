@@ -87,7 +87,7 @@ def build_references(
     *,
     apart: bool = False,
 ) -> list[tuple[Reference, list[Run]]]:
-    """The references of some runs, as `build_reference`, each with its runs.
+    """Return the references of some runs, as `build_reference`, each with its runs.
 
     There is one for all runs, unless runs determine conditions or the queries that count.
     """
@@ -113,7 +113,7 @@ def build_references(
 
 
 def requestable(archive: Archive, settings: EvaluationSettings) -> list[tuple[str, Divides, list[str]]]:
-    """The possible keys of `by`, without patterns: the items that each divides, and its conditions."""
+    """Return the possible keys of `by`, without patterns: the items that each divides, and its conditions."""
     spoken = _find_spoken(archive, settings)
     runs = [counts for run in archive.runs if (counts := _oov_counts(run))]
     return available(_gather_data(archive, spoken, settings, runs[0] if runs else {}))
@@ -236,7 +236,7 @@ def _reference(
 
 
 def _judgments(archive: Archive, codes: Codes, settings: EvaluationSettings) -> Judgments | None:
-    """The judged trials; None if trials are not documents, or no document was judged.
+    """Return the judged trials; None if trials are not documents, or no document was judged.
 
     Raises `SettingsError` if measures of relevant grades are requested without judgments.
     """
@@ -256,7 +256,7 @@ def _judgments(archive: Archive, codes: Codes, settings: EvaluationSettings) -> 
 
 
 def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationSettings) -> tuple[Columns, int]:
-    """The columns of `Reference`, sorted by (query, document, channel, start, end), and the number of others."""
+    """Return the columns of `Reference`, sorted by (query, document, channel, start, end), and the number of others."""
     table = archive.occurrences(FindRule.of(settings))
     found = {name: table[name].to_numpy() for name in table.column_names if name != "document"}
     found["document"] = document_codes(codes.document_ids, table["document"])
@@ -278,7 +278,7 @@ def _evaluated_occurrences(archive: Archive, codes: Codes, settings: EvaluationS
 def _segments(
     archive: Archive, codes: Codes, found: Columns, speaker: Sequence[str], settings: EvaluationSettings
 ) -> tuple[Segments, I64 | None]:
-    """The segments, and the segment of each of the occurrences `found`; None if mid-points determine it."""
+    """Return the segments, and the segment of each of the occurrences `found`; None if mid-points determine it."""
 
     def spans(table: pa.Table) -> Spans:
         times = (table[name].to_numpy() for name in ("channel", "start", "end"))
@@ -296,7 +296,7 @@ def _segments(
 
 
 def _outside(segments: Segments | None, settings: EvaluationSettings) -> Literal["drop", "false_alarm", "error"]:
-    """The rule `outside`. A segment of KWSEval contains every detection whose mid-point it contains."""
+    """Return the rule `outside`. A segment of KWSEval contains every detection whose mid-point it contains."""
     in_segments = segments is not None and settings.compat == "kwseval" and settings.outside == "drop"
     return "false_alarm" if in_segments else settings.outside
 
@@ -339,7 +339,7 @@ def _listed_queries(queries: Bool | None, n_queries: int) -> Bool:
 
 
 def _averaged(queries: Bool | None, targets: I64, settings: EvaluationSettings) -> Bool:
-    """The queries of a condition that its averages count. `targets` are those in its groups of documents."""
+    """Return the queries of a condition that its averages count. `targets` are those in its groups of documents."""
     listed = _listed_queries(queries, len(targets))
     if settings.no_targets == "false_alarms_only":
         return listed

@@ -24,7 +24,7 @@ from swsdask.model.schemas import SEGMENTS, WORDS, RunPiece
 
 
 def read_reference(files: ReferenceFiles | JudgedFiles | ReferenceTables) -> ReferenceTables:
-    """The reference tables from official files, from tables or from judgments; given reference tables unchanged.
+    """Return the reference tables from official files, from tables or from judgments; given reference tables unchanged.
 
     Raises `InputError` with every problem of the files.
     """
@@ -49,7 +49,7 @@ def read_reference(files: ReferenceFiles | JudgedFiles | ReferenceTables) -> Ref
 def reference_of_tables(
     documents: Table | str, occurrences: Table | str, queries: Table | Iterable[str] | str | None
 ) -> ReferenceTables:
-    """The reference tables from tables in files or in memory. Raises `InputError` with every problem of them."""
+    """Return the reference tables from tables in files or in memory. Raises `InputError` with every problem of them."""
     problems = Problems()
     with noted(problems):
         excerpts = read_documents(documents, problems)
@@ -79,7 +79,7 @@ def search_transcript(url: str, queries: pa.Table, rule: FindRule) -> pa.Table:
 
 
 def _words_of(piece: RunPiece) -> pa.Table:
-    """The rows of a CTM as words without a speaker."""
+    """Return the rows of a CTM as words without a speaker."""
     columns = {
         "document": pa.array(piece.documents, pa.string()).take(pa.array(piece.document)),
         "channel": piece.channel,

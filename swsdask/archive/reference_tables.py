@@ -92,7 +92,7 @@ class JudgedFiles:
 
 
 def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
-    """The reference tables from judgments. Problems of the judgments are added to `problems`.
+    """Return the reference tables from judgments. Problems of the judgments are added to `problems`.
 
     Problems of the runs are reported when these are read as runs.
     """
@@ -108,7 +108,7 @@ def read_judged(files: JudgedFiles, problems: Problems) -> ReferenceTables:
 
 
 def collection(documents: Iterable[str]) -> pa.Table:
-    """The table of documents that make a collection, each one excerpt."""
+    """Return the table of documents that make a collection, each one excerpt."""
     return _table(DOCUMENTS, ((name, 1, 0, TICKS_PER_SECOND, "", "") for name in documents))
 
 
@@ -125,7 +125,7 @@ def other_documents(
     executor: Executor | None = None,
     done: Callable[[RunSource], None] | None = None,
 ) -> set[str]:
-    """The documents of runs that are not among the known ones. Each run is read by a task.
+    """Return the documents of runs that are not among the known ones. Each run is read by a task.
 
     `done` is called with each source that has been read.
     """
@@ -135,7 +135,7 @@ def other_documents(
 
 
 def _others(run: RunSource, codes: DocumentCodes) -> set[str]:
-    """The documents of a run that are not those with codes."""
+    """Return the documents of a run that are not those with codes."""
     pieces = run.read(Problems())
     return {name for piece in pieces for name in piece.documents if codes.get(name, judged=piece.judged) is None}
 
@@ -150,31 +150,34 @@ def _table(schema: pa.Schema, rows: Iterable[tuple[object, ...]]) -> pa.Table:
 
 
 def document_ids(documents: pa.Table) -> tuple[str, ...]:
-    """The distinct documents in the order of the table `documents`: a document's code is its place here."""
+    """Return the distinct documents in the order of the table `documents`: a document's code is its place here."""
     return tuple(pc.unique(documents["document"]).to_pylist())
 
 
 def n_documents(documents: pa.Table) -> int:
-    """The number of distinct documents in the table `documents`."""
+    """Return the number of distinct documents in the table `documents`."""
     return len(pc.unique(documents["document"]))
 
 
 def spoken_elsewhere(documents: pa.Table, words: pa.Table) -> tuple[str, ...]:
-    """The sorted documents with words that are not in the table `documents`. Their codes follow those of the table."""
+    """Return the sorted documents with words that are not in the table `documents`.
+
+    Their codes follow those of the table.
+    """
     column, spoken = documents["document"], pc.unique(words["document"])
     known = pc.unique(column.filter(pc.is_in(column, value_set=spoken)))
     return tuple(sorted({*spoken.to_pylist()} - {*known.to_pylist()}))
 
 
 def document_codes(ids: tuple[str, ...], column: pa.ChunkedArray) -> I32:
-    """The codes of a column of document ids, int32; -1 for documents that are not among `ids`."""
+    """Return the codes of a column of document ids, int32; -1 for documents that are not among `ids`."""
     found = pc.fill_null(pc.index_in(column, value_set=pa.array(ids, pa.string())), UNKNOWN_DOCUMENT)
     codes: I32 = found.to_numpy().astype(np.int32)
     return codes
 
 
 def _own_codes(documents: pa.Table) -> tuple[I32, int]:
-    """The code of each excerpt's document, int32, and the number of documents."""
+    """Return the code of each excerpt's document, int32, and the number of documents."""
     column = documents["document"].combine_chunks().dictionary_encode()
     return column.indices.to_numpy(), len(column.dictionary)
 
@@ -194,7 +197,7 @@ class Excerpts:
 
     @classmethod
     def of(cls, documents: pa.Table) -> Self:
-        """The excerpts of a table of `model.schemas.DOCUMENTS`."""
+        """Return the excerpts of a table of `model.schemas.DOCUMENTS`."""
         codes, _ = _own_codes(documents)
         channel = documents["channel"].to_numpy()
         start, end = documents["start"].to_numpy(), documents["end"].to_numpy()
@@ -208,7 +211,7 @@ class Excerpts:
         return cls(begins[order], ends[farthest], added[farthest])
 
     def contain(self, document: I32, channel: I8, start: I32, end: NDArray[np.signedinteger]) -> Bool:
-        """Whether each [start, end] (ticks) lies entirely inside one excerpt of its (document, channel), ends
+        """Return whether each [start, end] (ticks) lies entirely inside one excerpt of its (document, channel), ends
         inclusive.
 
         An excerpt that holds it begins no later, and of those the one that reaches farthest decides.
@@ -309,12 +312,12 @@ _TRIALS: dict[Compat, Callable[[float, float], int]] = {
 
 
 def _added(seconds: F64) -> float:
-    """The sum in double precision, term by term, as the tools add; other methods are more exact."""
+    """Return the sum in double precision, term by term, as the tools add; other methods are more exact."""
     return float(np.add.accumulate(seconds)[-1]) if len(seconds) else 0.0
 
 
 def _sorted(documents: pa.Table) -> tuple[_Excerpts, int]:
-    """The excerpts by (document, start, end), and the number of documents."""
+    """Return the excerpts by (document, start, end), and the number of documents."""
     codes, size = _own_codes(documents)
     document, channel, start, end = (
         column.astype(np.int64)

@@ -105,13 +105,13 @@ class Storage:
         return self._folder is not None
 
     def path(self, name: str) -> str:
-        """The full path of a file. Raises `ArchiveError` for a name that leads out of the folder."""
+        """Return the full path of a file. Raises `ArchiveError` for a name that leads out of the folder."""
         if name.startswith("/") or ".." in name.split("/"):
             raise ArchiveError(f"{self.url}: a file name that leads out of the archive: {name!r}.")
         return f"{self._root}/{name}"
 
     def place(self, name: str) -> str:
-        """The full path or the URL of a file, by which other processes find it."""
+        """Return the full path or the URL of a file, by which other processes find it."""
         if self.is_local:
             return self.path(name)
         first, chain, outer = self.url.partition("::")  # a name in an archive stands before the archive
@@ -123,7 +123,7 @@ class Storage:
         return not self.is_local and not self._is(_MEMORY)
 
     def read(self, name: str, size: int | None = None) -> bytes:
-        """The bytes of a file. In a store, a known `size` saves a request.
+        """Return the bytes of a file. In a store, a known `size` saves a request.
 
         Raises `FileNotFoundError`, `ArchiveError` if it is not a regular file, and `StoreError` if a store fails.
         """
@@ -139,7 +139,9 @@ class Storage:
             return content
 
     def read_all(self, names: Iterable[str], sizes: Mapping[str, int | None] | None = None) -> dict[str, bytes]:
-        """The bytes of small files by name, without those that cannot be read. A store gets all requests at once.
+        """Return the bytes of small files by name, without those that cannot be read.
+
+        A store gets all requests at once.
 
         Known `sizes` save requests.
         """
@@ -174,7 +176,7 @@ class Storage:
             yield Remote(self._filesystem, path, size, self.place(name))
 
     def open(self, name: str) -> IO[bytes]:
-        """A file as its file system opens it, without read-ahead in a store."""
+        """Return a file as its file system opens it, without read-ahead in a store."""
         file: IO[bytes] = self._filesystem.open(self.path(name), "rb", cache_type="none")
         return file
 
@@ -265,14 +267,14 @@ class Storage:
             return sorted(self._listed("", below=below))
 
     def names(self) -> list[str]:
-        """The names of everything in the folder itself, including folders if the store has them."""
+        """Return the names of everything in the folder itself, including folders if the store has them."""
         if not self.is_local:
             return self.files(below=False)
         with self._explained("listed"):
             return local.names(self._root)
 
     def modified(self, folder: str = "") -> dict[str, float]:
-        """The modification time of every file in the folder, or in a subfolder, in seconds since 1970."""
+        """Return the modification time of every file in the folder, or in a subfolder, in seconds since 1970."""
         with self._explained("listed"):
             if self.is_local:
                 return dict(local.modified(self._root, folder))
@@ -295,7 +297,7 @@ class Storage:
         return {name: info for name, info in found.items() if name and info.get("type") != "directory"}
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of that name."""
+        """Return whether there is a file of that name."""
         path = self.path(name)
         with self._explained("listed"):
             self._filesystem.invalidate_cache()
@@ -377,7 +379,7 @@ def _store_errors(place: str) -> Iterator[None]:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether a store refused to create a file because it exists or is being created.
+    """Return whether a store refused to create a file because it exists or is being created.
 
     Stores word this in many ways, or not at all. So the raised error of the client library and its causes are examined
     by type and by HTTP status.
@@ -391,7 +393,7 @@ def _is_refusal(error: BaseException) -> bool:
 
 
 def _http_status(error: BaseException) -> int | None:
-    """The HTTP status of an error of botocore, aiohttp, azure-core or gcsfs."""
+    """Return the HTTP status of an error of botocore, aiohttp, azure-core or gcsfs."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
@@ -411,7 +413,7 @@ class Whole:
         """Do nothing: all parts are in memory."""
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """The bytes from an offset on, fewer at the end of the file."""
+        """Return the bytes from an offset on, fewer at the end of the file."""
         return self.content.slice(min(offset, self.size), length)
 
 
@@ -441,7 +443,7 @@ class Remote:
         self._held = [(begin, pa.py_buffer(self._part(content, begin, end))) for content, begin, end in parts_of]
 
     def read(self, offset: int, length: int) -> pa.Buffer:
-        """The bytes from an offset on, fewer at the end of the file."""
+        """Return the bytes from an offset on, fewer at the end of the file."""
         for begin, held in self._held:
             if begin <= offset and offset + length <= begin + held.size:
                 return held.slice(offset - begin, length)
@@ -450,7 +452,7 @@ class Remote:
             return pa.py_buffer(self._part(self.filesystem.cat_file(self.path, start=offset, end=end), offset, end))
 
     def _part(self, content: bytes, begin: int, end: int) -> bytes:
-        """The bytes from `begin` to `end`, also from a web server that always sends the whole file."""
+        """Return the bytes from `begin` to `end`, also from a web server that always sends the whole file."""
         return content[begin:end] if end - begin < self.size == len(content) else content
 
 
@@ -458,7 +460,7 @@ Parts = local.OpenFile | Whole | Remote
 
 
 def _time_of(info: Mapping[str, object]) -> float:
-    """The modification time of a file, from the key that its store uses: local, memory, S3, others."""
+    """Return the modification time of a file, from the key that its store uses: local, memory, S3, others."""
     for name in ("mtime", "LastModified", "last_modified", "created", "updated"):
         reported = info.get(name)
         if isinstance(reported, datetime):

@@ -166,7 +166,7 @@ class StoredArchive:
         return table
 
     def cells(self, system: str, rows_per_task: int) -> Iterator[StoredCell]:
-        """The run in cells of whole row groups, as many as fit in `rows_per_task` rows, at least one."""
+        """Yield the run in cells of whole row groups, as many as fit in `rows_per_task` rows, at least one."""
         stored = self._by_system
         if system not in stored:
             there = choices(sorted(stored), system)
@@ -223,12 +223,12 @@ def find_archive(url: str, version: int | None, *, verify: bool) -> StoredArchiv
 
 
 def is_archive(url: str) -> bool:
-    """Whether there is an archive at a URL. Raises `ArchiveError` if a place for archives cannot be listed."""
+    """Return whether there is an archive at a URL. Raises `ArchiveError` if a place for archives cannot be listed."""
     return bool(_versions_at(Storage(url)))
 
 
 def _versions_at(storage: Storage) -> list[int]:
-    """The versions of the archive at a place, none if there is no archive.
+    """Return the versions of the archive at a place, none if there is no archive.
 
     A web server that cannot be listed has none. A store that cannot be listed at the moment may have one, and
     whoever took it for empty would begin a new one.

@@ -93,7 +93,7 @@ def damaged(storage: Storage, name: str, found: str, where: str = "", remedy: st
 
 
 def read_file(storage: Storage, stored: StoredFile) -> bytes:
-    """The bytes of a file. Raises `ArchiveError` if it is missing or damaged."""
+    """Return the bytes of a file. Raises `ArchiveError` if it is missing or damaged."""
     try:
         content = storage.read(stored.file, stored.size)
     except OSError as error:
@@ -141,7 +141,7 @@ _ARROW_SCHEMA, _NO_SCHEMA = b"ARROW:schema", b"-----:schema"
 
 
 def _with_plain_lists(content: bytes) -> bytes:
-    """A Parquet file whose lists of fixed size, if it has any, are read as the plain lists that Parquet stores.
+    """Return a Parquet file whose lists of fixed size, if it has any, are read as the plain lists that Parquet stores.
 
     0.1.0 first wrote the ranges of scores in such lists. pyarrow before 26 cannot read nulls of lists of fixed size;
     only the schema of Arrow in the footer gives the size, and readers ignore an entry under another key.
@@ -168,7 +168,7 @@ def _table_fault(table: pa.Table, schema: pa.Schema) -> str | None:
 
 
 def _same_type(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether types are equal, ignoring the names and nullability of the fields inside them."""
+    """Return whether types are equal, ignoring the names and nullability of the fields inside them."""
     if pa.types.is_map(other):
         return bool(pa.types.is_map(one) and one.key_type == other.key_type and one.item_type == other.item_type)
     if pa.types.is_list(other):
@@ -218,7 +218,7 @@ def verification_notes(verification: Verification | None) -> tuple[str, ...]:
 
 
 def verification(files: Iterable[StoredFile], verify: bool) -> Verification:
-    """Whether some files are verified when read."""
+    """Return whether some files are verified when read."""
     if not verify:
         return "off"
     return "no hashes" if any(each.hash is None for each in files) else "on"
@@ -278,7 +278,7 @@ class Fragment:
         return None if self.parts is None else self.parts[:HASH_BYTES]
 
     def chunks(self, group: int) -> bytes | None:
-        """The hashes of the column chunks of a row group, one after the other."""
+        """Return the hashes of the column chunks of a row group, one after the other."""
         if self.parts is None:
             return None
         per_group = (len(self.parts) - HASH_BYTES) // len(self.groups)
@@ -329,7 +329,7 @@ def write_runs_table(storage: Storage, name: str, runs: Iterable[StoredRun]) -> 
 
 
 def read_runs_table(storage: Storage, stored: StoredFile) -> dict[str, StoredRun]:
-    """The runs of a table by system, in its order.
+    """Return the runs of a table by system, in its order.
 
     Raises
     ------

@@ -117,7 +117,7 @@ def validate(
 
 
 def _only_reference(urls: Iterable[str]) -> ReferenceFiles | None:
-    """The reference of the only folder in `urls` that has one; None for none, several or one with problems."""
+    """Return the reference of the only folder in `urls` that has one; None for none, several or one with problems."""
     try:
         (folder,) = [url for url in urls if is_folder(url) and _holds_reference(url)]
         return find_reference(folder)
@@ -231,7 +231,7 @@ def _check(file: str, role: Format | None, rules: _Rules, problems: Problems) ->
 
 
 def _format_alone(file: str) -> AnyFormat:
-    """The format of a file that is given without a role.
+    """Return the format of a file that is given without a role.
 
     Tables of a reference are recognised by name. Judgments in a table have no scores, nor has a CTM of a reference.
     """
@@ -317,7 +317,7 @@ class _AgainstReference:
         self.seen: dict[str, _Seen] = {}
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:
-        """The pieces of the file, each counted."""
+        """Yield the pieces of the file, each counted."""
         for piece in self.order.read(0, problems):
             rows, tally = encode_piece(piece, self.codes)
             seen = self.seen.setdefault(piece.header.system, _Seen())

@@ -188,13 +188,13 @@ class _Verification:
         return bool(faults) or (bool(removed) and not self.named)
 
     def _find_removed(self) -> tuple[list[int], set[str]]:
-        """The versions that were removed meanwhile, and the files that no other version names."""
+        """Return the versions that were removed meanwhile, and the files that no other version names."""
         removed = removed_meanwhile(self.storage, self.named)
         others = (files for version, files in self.named.items() if version not in removed)
         return removed, set[str]().union(*map(self.named.__getitem__, removed)).difference(*others)
 
     def _manifests(self, kind: AnyKind) -> list[Manifest]:
-        """The manifests that were not read yet and can be read, ascending, repaired where possible."""
+        """Return the manifests that were not read yet and can be read, ascending, repaired where possible."""
         found: list[Manifest] = []
         numbers = versions(self.storage)
         if (of_night := version_of_last_night(self.storage)) > max(numbers, default=0):
@@ -318,7 +318,10 @@ def _night_fault(name: str, storage: Storage) -> str | None:
 
 
 def _compare_content(name: str, storage: Storage, fault: Callable[[pa.Buffer], str | None]) -> str | None:
-    """The fault of a file's content, or why it cannot be read. Raises `FileNotFoundError` and `ResourceError`."""
+    """Return the fault of a file's content, or why it cannot be read.
+
+    Raises `FileNotFoundError` and `ResourceError`.
+    """
     try:
         with storage.open_parts(name) as parts:
             return fault(parts.read(0, parts.size))
@@ -331,7 +334,7 @@ def _compare_content(name: str, storage: Storage, fault: Callable[[pa.Buffer], s
 
 
 def _entry_files(storage: Storage, kind: AnyKind, manifest: Manifest, run: _Verification) -> Iterator[StoredFile]:
-    """The files of the entries of a version, without entries of older parts that were replaced."""
+    """Yield the files of the entries of a version, without entries of older parts that were replaced."""
     parts = [part for part in kind.parts_of(manifest) if part.file not in run.damaged]
     for part in parts:
         if part not in run.parts:
@@ -356,7 +359,7 @@ def _cell_fault(cell: StoredCell, _: None) -> ArchiveError | None:
 
 
 def _file_of(error: ArchiveError, storage: Storage) -> str:
-    """The file that a read error names."""
+    """Return the file that a read error names."""
     return str(error).removeprefix(f"{storage.url}/").split(": ", 1)[0].split(", system", 1)[0]
 
 

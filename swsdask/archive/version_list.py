@@ -32,7 +32,10 @@ def archive_kind(storage: Storage) -> AnyKind:
 
 
 def removed_meanwhile(storage: Storage, known: Iterable[int]) -> list[int]:
-    """The known versions that another process removed. It never removes the newest: a missing newest one was lost."""
+    """Return the known versions that another process removed.
+
+    It never removes the newest: a missing newest one was lost.
+    """
     existing = set(versions(storage))
     return [version for version in known if version not in existing and version < max(existing, default=0)]
 
@@ -71,7 +74,7 @@ class Version:
 
 
 def list_versions(url: str) -> Iterator[Version]:
-    """Every version of an archive, ascending, without those that another process removes meanwhile.
+    """Yield every version of an archive, ascending, without those that another process removes meanwhile.
 
     Raises `ArchiveError` for a version that cannot be read.
     """

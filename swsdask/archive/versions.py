@@ -93,39 +93,39 @@ class Layout:
 
 
 def manifest_name(version: int) -> str:
-    """The file of a version's manifest."""
+    """Return the file of a version's manifest."""
     return f"manifest-{version:08d}.json"
 
 
 def manifest_version(name: str) -> int | None:
-    """The version whose manifest a file is, or None."""
+    """Return the version whose manifest a file is, or None."""
     found = ARCHIVED.fullmatch(name)
     return int(found[1]) if found else None
 
 
 def new_token() -> str:
-    """A random part of a file name, unique to the file."""
+    """Return a random part of a file name, unique to the file."""
     return secrets.token_hex(8)
 
 
 def table_name(table: str, writer: str) -> str:
-    """A new file name for a table that a writer writes."""
+    """Return a new file name for a table that a writer writes."""
     return f"{TABLES}/{table}-{writer}{new_token()}.parquet"
 
 
 def fragment_name(content: str, first: int, last: int, part: int, writer: str) -> str:
-    """A new file name for a writer's rows of a run, of the buckets `first` to `last`."""
+    """Return a new file name for a writer's rows of a run, of the buckets `first` to `last`."""
     return f"{DETECTION_FILES}/{content}/{first:05d}-{last:05d}-{part:05d}-{writer}{new_token()}.parquet"
 
 
 def lease_writer(name: str) -> str | None:
-    """The writer of a file, from the name of the file; None for files of releases whose writers had no lease."""
+    """Return the writer of a file, from the name of the file; None for files of releases whose writers had no lease."""
     found = _WRITER.search(name)
     return (found[1] or found[2]) if found else None
 
 
 def buckets_of(query_ids: Iterable[str], buckets: int) -> I64:
-    """The bucket of every query, 0 to `buckets` - 1. `HASH_VERSION` names the hash."""
+    """Return the bucket of every query, 0 to `buckets` - 1. `HASH_VERSION` names the hash."""
     return np.array([xxhash.xxh3_64_intdigest(identifier.encode()) % buckets for identifier in query_ids], np.int64)
 
 
@@ -171,7 +171,7 @@ class Manifest:
         return (*self.tables.values(), *self.newer)
 
     def to_json(self) -> bytes:
-        """The content of the manifest's file."""
+        """Return the content of the manifest's file."""
         said = {
             **asdict(self),
             "kind": self.kind,
@@ -281,13 +281,16 @@ def _damaged(where: str, found: str) -> ArchiveError:
 
 
 def versions(storage: Storage) -> list[int]:
-    """The versions that have a manifest, damaged or not, ascending. A manifest that is not a file counts as damaged."""
+    """Return the versions that have a manifest, damaged or not, ascending.
+
+    A manifest that is not a file counts as damaged.
+    """
     found = (manifest_version(name) for name in storage.names())
     return sorted(version for version in found if version is not None)
 
 
 def read_version(storage: Storage, version: int, kind: type[AnyManifest]) -> AnyManifest:
-    """The manifest of a version. Raises `ArchiveError` for a damaged one."""
+    """Return the manifest of a version. Raises `ArchiveError` for a damaged one."""
     content, where = _content(storage, version)
     manifest = kind.from_json(content, where)
     if manifest.version != version:
@@ -296,7 +299,7 @@ def read_version(storage: Storage, version: int, kind: type[AnyManifest]) -> Any
 
 
 def _content(storage: Storage, version: int) -> tuple[bytes, str]:
-    """The content of the manifest of a version, and its place."""
+    """Return the content of the manifest of a version, and its place."""
     name = manifest_name(version)
     where = f"{storage.url}/{name}"
     try:
@@ -306,7 +309,7 @@ def _content(storage: Storage, version: int) -> tuple[bytes, str]:
 
 
 def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | None, int]:
-    """The manifest of the highest version, None if there is none, and the version to commit on top of it.
+    """Return the manifest of the highest version, None if there is none, and the version to commit on top of it.
 
     Both describe one moment: if another writer commits after it, committing that version fails. Raises `ArchiveError`
     if the manifest is damaged: commits are atomic, so its content is lost, not unfinished.
@@ -318,7 +321,9 @@ def latest(storage: Storage, kind: type[AnyManifest]) -> tuple[AnyManifest | Non
 def open_version(
     storage: Storage, version: int | None, kind: type[AnyManifest], there: Sequence[int] | None = None
 ) -> AnyManifest:
-    """The manifest of the current version, or of a given one. `there` are the versions, if they are already listed.
+    """Return the manifest of the current version, or of a given one.
+
+    `there` are the versions, if they are already listed.
 
     Raises `ArchiveError` if there is no such version.
     """

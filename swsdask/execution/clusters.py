@@ -58,7 +58,10 @@ has 80 % of its limit."""
 
 
 def memory_size(text: str) -> str:
-    """A size of memory that Dask reads; 0 is no limit. Raises `ValueError` for another text, and for too little."""
+    """Return a size of memory that Dask reads; 0 is no limit.
+
+    Raises `ValueError` for another text, and for too little.
+    """
     if text == "auto":
         return text
     try:
@@ -157,7 +160,7 @@ class LocalProcesses(Workers):
 
     @contextmanager
     def connect(self, tell: Tell) -> Iterator[Client]:
-        """A client of newly started worker processes; they end with the context."""
+        """Provide a client of newly started worker processes; they end with the context."""
         if current_process().daemon or get_start_method(allow_none=True) not in (None, *get_all_start_methods()):
             raise ClusterError(
                 "this process is a worker of a pool, such as one of multiprocessing, Dask or joblib, and cannot start "
@@ -300,7 +303,7 @@ class _Running(Workers):
             yield client
 
     def _keys(self, address: str) -> Encryption:
-        """The keys to connect with: those of the cluster file, else those of Dask's own configuration.
+        """Return the keys to connect with: those of the cluster file, else those of Dask's own configuration.
 
         Raises `SettingsError` if they do not fit the address.
         """
@@ -321,7 +324,7 @@ class _Running(Workers):
         return security
 
     def _security(self, address: str) -> Encryption:
-        """The keys to connect with. Warns of a connection over a network without any."""
+        """Return the keys to connect with. Warns of a connection over a network without any."""
         security = self._keys(address)
         if not address.startswith("tls://") and not _is_loopback(address):
             warnings.warn(
@@ -353,7 +356,7 @@ def wait_for_workers(client: Client, workers: int, timeout_s: float, what: str, 
 
 
 def reaches_workers(addresses: Iterable[str]) -> bool:
-    """Whether this process can connect to workers, so that results need not pass through the scheduler.
+    """Return whether this process can connect to workers, so that results need not pass through the scheduler.
 
     They cannot be reached if only the scheduler can, for example behind a forwarded port. A few are tried.
     """
@@ -395,7 +398,7 @@ class RunningAt(_Running):
 
     @contextmanager
     def connect(self, tell: Tell) -> Iterator[Client]:
-        """A client of that scheduler, which continues to run when the context ends."""
+        """Provide a client of that scheduler, which continues to run when the context ends."""
         with self._connect(self.address, self.address, tell) as client:
             yield client
 
@@ -408,7 +411,7 @@ class RunningByFile(_Running):
 
     @contextmanager
     def connect(self, tell: Tell) -> Iterator[Client]:
-        """A client of that scheduler, which continues to run when the context ends."""
+        """Provide a client of that scheduler, which continues to run when the context ends."""
         if not self.path.is_file():
             tell(f"waiting for a scheduler to write {self.path}, {self.at_most} at most")
         deadline = time.monotonic() + self.timeout_s
@@ -420,7 +423,7 @@ class RunningByFile(_Running):
             yield client
 
     def _address(self) -> str | None:
-        """The address in the file; None until the file is complete."""
+        """Return the address in the file; None until the file is complete."""
         try:
             return str(json.loads(self.path.read_bytes())["address"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -437,7 +440,7 @@ class InKubernetes(_Running):
 
     @contextmanager
     def connect(self, tell: Tell) -> Iterator[Client]:
-        """A client of that scheduler. Outside the cluster, raises `ClusterError` with instructions."""
+        """Provide a client of that scheduler. Outside the cluster, raises `ClusterError` with instructions."""
         host = f"{self.service}.{self.namespace}.svc"
         try:
             socket.getaddrinfo(host, self.port)

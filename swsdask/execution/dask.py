@@ -88,7 +88,7 @@ class DaskExecutor:
         return max(1, sum(self._threads().values()))
 
     def _threads(self) -> dict[str, int]:
-        """The number of threads of each worker by its address."""
+        """Return the number of threads of each worker by its address."""
         if self._client.status != "running":
             raise ClusterError(f"the connection to the scheduler is {self._client.status}. {RESUME}")
         try:
@@ -257,7 +257,7 @@ class DaskExecutor:
     def _submit(
         self, function: Callable[..., object], *arguments: object, key: object, priority: int = 0
     ) -> Future[object]:
-        """A future of function(*arguments), which begins after those that were submitted before.
+        """Return a future of function(*arguments), which begins after those that were submitted before.
 
         Dask's warning of large arguments is switched off.
         """

@@ -19,11 +19,11 @@ class Encryption(Security):
     """Dask's keys. Connections with them leave no OpenSSL error behind."""
 
     def get_connection_args(self, role: str) -> dict[str, Any]:
-        """The arguments of connecting as `role`."""
+        """Return the arguments of connecting as `role`."""
         return _clearing(Security.get_connection_args(self, role))
 
     def get_listen_args(self, role: str) -> dict[str, Any]:
-        """The arguments of listening as `role`."""
+        """Return the arguments of listening as `role`."""
         return _clearing(Security.get_listen_args(self, role))
 
 

@@ -162,7 +162,7 @@ class Unseen:
 
 
 def or_unseen(progress: Progress | None) -> Progress:
-    """The given progress, or one that is not shown. Raises `SettingsError` for an object of another kind."""
+    """Return the given progress, or one that is not shown. Raises `SettingsError` for an object of another kind."""
     if progress is not None and not hasattr(progress, "begin"):
         found = cut(repr(progress))
         raise SettingsError(f"progress: expected an object with the methods begin and advance; found {found}.")
@@ -196,7 +196,7 @@ class Tree(Generic[Part]):
         return [part for level in self._levels for part in level]
 
     def total(self) -> Part | None:
-        """All parts joined, or None if there are none. The tree cannot be used afterwards."""
+        """Return all parts joined, or None if there are none. The tree cannot be used afterwards."""
         rest: list[Part] = []
         for level in self._levels:
             waiting = [*level, *rest]

@@ -74,7 +74,7 @@ def open_executor(
     *,
     distant: bool = False,
 ) -> Iterator[Executor]:
-    """The executor that `settings.executor` names, closed when the context ends.
+    """Provide the executor that `settings.executor` names, closed when the context ends.
 
     The name is "serial", "threads", "processes", "auto", a scheduler's address or file, or a file of conf/cluster.
     "auto" is serial if there is little to do (`total_rows` below `SMALL`, or None: unknown), if there is one core, or
@@ -169,7 +169,7 @@ def for_systems(
 
 
 def _main_can_be_imported() -> bool:
-    """Whether worker processes may import the main module of this one, as multiprocessing does.
+    """Return whether worker processes may import the main module of this one, as multiprocessing does.
 
     A notebook has no main module, and importing that of the command line starts nothing. Daemonic processes cannot
     have children.

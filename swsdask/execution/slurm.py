@@ -68,7 +68,7 @@ class SlurmJobs(Workers):
 
     @contextmanager
     def connect(self, tell: Tell) -> Iterator[Client]:
-        """A client of newly submitted jobs; they are cancelled when the context ends."""
+        """Provide a client of newly submitted jobs; they are cancelled when the context ends."""
         if which("sbatch") is None:
             raise ClusterError("sbatch was not found: run the command on a host that submits jobs to SLURM")
         least = self.workers if self.minimum is None else min(self.minimum, self.workers)

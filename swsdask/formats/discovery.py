@@ -83,7 +83,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[e
 
 
 def read_timed(lines: Lines, file: str, problems: Problems, *, label: str | None = None) -> pa.Table:
-    """The rows of some tidy lines (`COLUMNS`); `label` is the name of a fourth field, None if there are three.
+    """Return the rows of some tidy lines (`COLUMNS`); `label` is the name of a fourth field, None if there are three.
 
     Lines with problems are left out, and the problems added to `problems`.
     """
@@ -151,7 +151,7 @@ def _read_singly(lines: Lines, names: list[str], label: str | None, file: str, p
 def _row(
     fields: list[str], label: str | None, number: int, file: str, problems: Problems
 ) -> Iterator[tuple[object, ...]]:
-    """The row of a line, if it has no problems."""
+    """Yield the row of a line, if it has no problems."""
     wanted = ["file", "onset", "offset", *([label] if label else [])]
     if len(fields) != len(wanted):
         expected = f"{len(wanted)} fields with blanks between them: {', '.join(wanted)}"
@@ -172,7 +172,7 @@ def _row(
 
 
 def read_seconds(text: str, name: str) -> tuple[int, bool]:
-    """A non-negative time in ticks, and whether it was rounded. Raises `FormatError`."""
+    """Return a non-negative time in ticks, and whether it was rounded. Raises `FormatError`."""
     if not _NUMBER.fullmatch(text):
         raise FormatError(f"an {name} in seconds", shown(text), "Write it as a decimal number.")
     try:
@@ -199,14 +199,14 @@ _file_fault = lru_cache(maxsize=1 << 16)(id_fault)
 
 
 def as_table(schema: pa.Schema, parts: list[pa.Table]) -> pa.Table:
-    """The parts as one table of a schema, with the count of rounded times in its metadata."""
+    """Return the parts as one table of a schema, with the count of rounded times in its metadata."""
     rows = pa.concat_tables(parts).unify_dictionaries()
     rounded = str(pc.sum(rows["rounded"]).as_py() or 0)
     return rows.select(schema.names).combine_chunks().cast(schema.with_metadata({"rounded": rounded}))
 
 
 def read_speakers(url: str, problems: Problems) -> pa.Table:
-    """The speaker of each file (`model.discovery.SPEAKERS`), in file order. Problems are added to `problems`."""
+    """Return the speaker of each file (`model.discovery.SPEAKERS`), in file order. Problems are added to `problems`."""
     rows: dict[str, tuple[str, int]] = {}
     before = len(problems)
     with noted(problems):
@@ -239,13 +239,13 @@ def _check_once(file: str, rows: dict[str, tuple[str, int]]) -> None:
 
 
 def read_stretches(url: str, problems: Problems) -> pa.Table:
-    """The stretches of speech (`model.discovery.STRETCHES`), all of fold 0. Problems are added to `problems`."""
+    """Return the stretches of speech (`model.discovery.STRETCHES`), all of fold 0. Problems are added to `problems`."""
     rows, _ = _read_lines(url, problems)
     return as_table(STRETCHES, [rows.append_column("fold", pa.array(np.zeros(len(rows), np.int32)))])
 
 
 def read_folds(url: str, problems: Problems) -> pa.Table:
-    """The stretches of the folds (`model.discovery.STRETCHES`). Problems are added to `problems`."""
+    """Return the stretches of the folds (`model.discovery.STRETCHES`). Problems are added to `problems`."""
     rows, lines = _read_lines(url, problems)
     if len(lines) and lines[0] != 1:
         problems.add(url, 1, "a stretch of the first fold", "an empty line", "Remove it.")
@@ -258,7 +258,7 @@ def read_folds(url: str, problems: Problems) -> pa.Table:
 
 
 def _read_lines(url: str, problems: Problems) -> tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The rows of a file, and the numbers of its lines that are not empty."""
+    """Return the rows of a file, and the numbers of its lines that are not empty."""
     parts = [COLUMNS.remove(COLUMNS.get_field_index("label")).empty_table()]
     filled = [np.zeros(0, np.int64)]
     before = len(problems)
@@ -274,7 +274,7 @@ def _read_lines(url: str, problems: Problems) -> tuple[pa.Table, np.ndarray[tupl
 
 
 def read_alignment(url: str, problems: Problems) -> pa.Table:
-    """The phones or words (`model.discovery.ALIGNMENT`), in file order. Problems are added to `problems`."""
+    """Return the phones or words (`model.discovery.ALIGNMENT`), in file order. Problems are added to `problems`."""
     parts = [COLUMNS.empty_table()]
     before = len(problems)
     with noted(problems):
@@ -346,7 +346,7 @@ ROLES = {
 
 
 def roles(files: CorpusFiles) -> dict[str, Format]:
-    """The files of a corpus, and the format of each."""
+    """Return the files of a corpus, and the format of each."""
     return {file: kind for role, kind in ROLES.items() if (file := getattr(files, role)) is not None}
 
 
@@ -391,7 +391,7 @@ CHECKS: dict[AnyFormat, Callable[[str, Problems], dict[str, int]]] = {
 
 
 def count_distinct(table: pa.Table, column: str) -> int:
-    """The number of distinct names in a column."""
+    """Return the number of distinct names in a column."""
     return int(pc.count_distinct(table[column].cast(pa.string())).as_py())
 
 
@@ -449,7 +449,7 @@ def read_classes(url: str, problems: Problems) -> ClassFile:
 
 
 def _kinds(data: bytes) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64]]:
-    """The kind of each line, and its start and end (before the newline)."""
+    """Return the kind of each line, and its start and end (before the newline)."""
     text = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(text == ord("\n"))
     starts = np.concatenate(([0], ends[:-1] + 1))

@@ -79,7 +79,7 @@ _FINDERS = "__MACOSX/"
 
 
 def _only_member(plain: BinaryIO) -> IO[bytes]:
-    """The one file in a zip archive."""
+    """Return the one file in a zip archive."""
     try:
         archive = zipfile.ZipFile(plain)
     except zipfile.BadZipFile:
@@ -140,7 +140,7 @@ _DAMAGED = (EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 
 @contextmanager
 def open_bytes(url: str) -> Iterator[BinaryIO]:
-    """The bytes of a file at a path or fsspec URL, decompressed while reading; memory is bounded.
+    """Provide the bytes of a file at a path or fsspec URL, decompressed while reading; memory is bounded.
 
     The stream cannot seek, and a `read` may return fewer bytes than requested; only at the end it returns none. Raises
     `InputError`, at once or from a later `read`, for a file that does not exist, is a folder, may not be read, is
@@ -169,7 +169,7 @@ def open_bytes(url: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def decompress(url: str) -> Iterator[IO[bytes]]:
-    """A seekable copy of what `open_bytes` reads. The copy has no name, so it never outlives the process."""
+    """Provide a seekable copy of what `open_bytes` reads. The copy has no name, so it never outlives the process."""
     with tempfile.TemporaryFile() as copy, open_bytes(url) as stream:
         shutil.copyfileobj(stream, copy, _STEP)
         yield copy
@@ -200,7 +200,7 @@ class Opened(str):
 
 @contextmanager
 def open_once(url: str) -> Iterator[str]:
-    """A path or URL by which a file can be opened repeatedly, although it is opened and read only once.
+    """Provide a path or URL by which a file can be opened repeatedly, although it is opened and read only once.
 
     The first `_REPEATED` bytes are read again from memory. Errors of opening are raised when the file is opened within
     the context.
@@ -237,7 +237,7 @@ class _Repeated:
         return data
 
     def size(self) -> int:
-        """The size of the file in bytes."""
+        """Return the size of the file in bytes."""
         self._place = self._plain.seek(0, os.SEEK_END)
         return self._place
 
@@ -340,7 +340,7 @@ def _fault(url: str, compression: str | None, error: Exception) -> InputError | 
 
 @contextmanager
 def writing(path: str) -> Iterator[pa.NativeFile]:
-    """A local file to write to, compressed according to its name."""
+    """Provide a local file to write to, compressed according to its name."""
     codec = next((codec for ending, codec in COMPRESSED_ENDINGS.items() if path.lower().endswith(ending)), None)
     try:
         with ExitStack() as stack:

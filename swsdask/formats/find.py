@@ -59,7 +59,7 @@ _OPTIONS = "or name the three files with --ecf, --rttm and --queries"
 
 
 def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, Problems], list[str]]) -> list[str]:
-    """The files that paths, folders, globs or fsspec URLs name, without repeats, sorted within a pattern.
+    """Return the files that paths, folders, globs or fsspec URLs name, without repeats, sorted within a pattern.
 
     `in_folder` selects the files of a folder; `things` is their name in messages. Files that are named directly or
     matched by a glob are not checked; an existing file may have a name that looks like a glob. Raises `InputError` for
@@ -83,12 +83,12 @@ def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, P
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether a pattern is a glob, not a file whose name looks like one."""
+    """Return whether a pattern is a glob, not a file whose name looks like one."""
     return glob.has_magic(pattern) and not os.path.exists(pattern)
 
 
 def matching(pattern: str) -> list[str]:
-    """The files that a glob matches, sorted. Raises `InputError` if the storage cannot be listed."""
+    """Return the files that a glob matches, sorted. Raises `InputError` if the storage cannot be listed."""
     try:
         if is_local(pattern):
             return sorted(glob.glob(pattern, recursive=True))
@@ -104,7 +104,7 @@ Known = Callable[[Sequence[str]], Collection[str]]
 
 
 def find_runs(patterns: Iterable[str], known: Known | None = None, *, judged: bool = False) -> list[str]:
-    """The files of runs that paths, folders, globs or fsspec URLs name, see `find_files`.
+    """Return the files of runs that paths, folders, globs or fsspec URLs name, see `find_files`.
 
     The runs in a folder are recognised by content, unless they are `known`; a reference, a README and the resources of
     runs are skipped. Where documents are `judged`, text of no known format is a TREC run. Raises `InputError` for a
@@ -114,7 +114,10 @@ def find_runs(patterns: Iterable[str], known: Known | None = None, *, judged: bo
 
 
 def runs_in(folder: str, problems: Problems, known: Known | None = None, *, judged: bool = False) -> list[str]:
-    """The sorted runs in a folder, or the folder if it is one table. Problems (see `find_runs`) go to `problems`."""
+    """Return the sorted runs in a folder, or the folder if it is one table.
+
+    Problems (see `find_runs`) go to `problems`.
+    """
     files = _list_unarchived(folder)
     if is_one_table(folder):
         return [folder]
@@ -149,7 +152,7 @@ def _folders_in(folder: str) -> tuple[list[str], list[str]]:
 
 
 def find_classes(patterns: Iterable[str]) -> list[str]:
-    """The class files that paths, folders, globs or fsspec URLs name, see `find_files`.
+    """Return the class files that paths, folders, globs or fsspec URLs name, see `find_files`.
 
     The class files in a folder are recognised by content; the files of a corpus and a README are skipped. Raises
     `InputError` for a file in a folder that cannot be recognised.
@@ -184,7 +187,7 @@ class ReferenceFiles:
 
 
 def find_reference(url: str) -> ReferenceFiles:
-    """The three files of a reference in a folder at a path or fsspec URL.
+    """Return the three files of a reference in a folder at a path or fsspec URL.
 
     Files are recognised by name (`*.ecf.xml`, `*.rttm` or else `*.ctm`, `*.kwlist.xml`, `*.tlist.xml`; plain, .gz or
     .zst; also `ecf.xml`, `kwlist.xml`). If a kind is missing, files with other names are recognised by content. A
@@ -212,7 +215,7 @@ def find_reference(url: str) -> ReferenceFiles:
 
 
 def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
-    """The tables of documents, occurrences and optionally queries among some files, recognised by name."""
+    """Return the tables of documents, occurrences and optionally queries among some files, recognised by name."""
     kinds = {file: reference_table_format(file) for file in files}
     found = {name: [file for file in kinds if kinds[file] is kind] for name, kind in REFERENCE_TABLES.items()}
     tables = {name: candidates for name, candidates in found.items() if candidates}
@@ -220,7 +223,7 @@ def tables_in(files: Iterable[str]) -> dict[str, list[str]]:
 
 
 def reference_candidates(url: str) -> dict[Format, list[str]]:
-    """The ECFs, RTTMs and query lists in a folder, recognised as `find_reference` does.
+    """Return the ECFs, RTTMs and query lists in a folder, recognised as `find_reference` does.
 
     Raises `InputError` if there is no such folder.
     """
@@ -248,7 +251,7 @@ def _twice(url: str, kind: str, candidates: list[str], otherwise: str = "") -> P
 
 
 def _list_unarchived(folder: str) -> list[str]:
-    """The files of a folder, as `files_in`. Raises `InputError` if it is an archive."""
+    """Return the files of a folder, as `files_in`. Raises `InputError` if it is an archive."""
     files = files_in(folder)
     manifest = next((name for file in files if ARCHIVED.fullmatch(name := file.rsplit("/", 1)[-1])), None)
     if manifest is not None:
@@ -258,7 +261,7 @@ def _list_unarchived(folder: str) -> list[str]:
 
 
 def files_in(url: str) -> list[str]:
-    """The files of a folder, sorted; hidden ones, README and *.md are left out.
+    """Return the files of a folder, sorted; hidden ones, README and *.md are left out.
 
     Raises `InputError` if it is not a folder or cannot be listed, and for a link without target, a pipe or a device.
     """
@@ -311,7 +314,7 @@ def resource_places(run: str) -> list[str]:
 
 
 def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
-    """The files with the resources of runs (paths or fsspec URLs), by run; runs without one are left out.
+    """Return the files with the resources of runs (paths or fsspec URLs), by run; runs without one are left out.
 
     A `resources.toml` in a folder with several runs, or beside another file for the same run, is added to `problems`.
     """
@@ -331,7 +334,7 @@ def find_resources(runs: Iterable[str], problems: Problems) -> dict[str, str]:
 
 
 def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
-    """The resources of runs, by path or URL; runs without such a file are left out.
+    """Return the resources of runs, by path or URL; runs without such a file are left out.
 
     Raises `InputError` with every problem of the files.
     """
@@ -343,7 +346,7 @@ def resources_of_runs(runs: Iterable[str]) -> dict[str, Resources]:
 
 
 def stray_resources(files: Iterable[str], runs: Iterable[str]) -> list[str]:
-    """The `files` of resources in a folder that belong to no run in it, by their names."""
+    """Return the `files` of resources in a folder that belong to no run in it, by their names."""
     known = {ENDING, *(f"{system_of_file(run)}.{ENDING}" for run in runs)}
     return [file for file in files if file.rsplit("/", 1)[-1] not in known]
 

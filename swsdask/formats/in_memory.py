@@ -47,7 +47,7 @@ Judged: TypeAlias = Table | Mapping[Any, Mapping[Any, object]]
 
 
 def is_table(value: object) -> TypeGuard[Table]:
-    """Whether `as_arrow` accepts a value. Iterators of rows are not consumed."""
+    """Return whether `as_arrow` accepts a value. Iterators of rows are not consumed."""
     if isinstance(value, Mapping):
         return bool(value) and all(map(_is_column, value.values()))
     if isinstance(value, ArrowStream):
@@ -56,7 +56,7 @@ def is_table(value: object) -> TypeGuard[Table]:
 
 
 def is_uncomputed(value: object) -> TypeGuard[Table]:
-    """Whether a value is a lazy table, such as a DataFrame of Dask or a LazyFrame of Polars."""
+    """Return whether a value is a lazy table, such as a DataFrame of Dask or a LazyFrame of Polars."""
     writes = hasattr(type(value), "to_parquet") or hasattr(type(value), "sink_parquet")
     return writes and not isinstance(value, ArrowStream)
 
@@ -70,7 +70,7 @@ def check_files(given: object) -> None:
 
 
 def are_scores(value: object) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
-    """Whether a value maps queries and documents to numbers, not systems to tables."""
+    """Return whether a value maps queries and documents to numbers, not systems to tables."""
     if not isinstance(value, Mapping):
         return False
     if not all(isinstance(scores, Mapping) and not is_table(scores) for scores in value.values()):
@@ -80,12 +80,12 @@ def are_scores(value: object) -> TypeGuard[Mapping[str, Mapping[str, float]]]:
 
 
 def _is_row(value: object) -> bool:
-    """Whether a value is a dictionary of single values or a named tuple."""
+    """Return whether a value is a dictionary of single values or a named tuple."""
     return not is_table(value) if isinstance(value, Mapping) else hasattr(value, "_asdict")
 
 
 def _is_column(value: object) -> bool:
-    """Whether a value is a list that is not of rows, an array, or a Series."""
+    """Return whether a value is a list that is not of rows, an array, or a Series."""
     if isinstance(value, list | tuple):
         return not any(map(_is_row, value[:1])) and not _is_row(value)
     if isinstance(value, pa.Array | pa.ChunkedArray):
@@ -98,7 +98,7 @@ def _row(value: Any) -> dict[str, object]:
 
 
 def as_arrow(table: Table, name: str) -> pa.Table:
-    """The table as Arrow, without a copy if it is already Arrow. An index without a name is left out.
+    """Return the table as Arrow, without a copy if it is already Arrow. An index without a name is left out.
 
     `name` is its name in messages. Raises `InputError` for a value that is not a table, for columns of mixed types or
     unequal lengths, and for two columns of one name.
@@ -171,7 +171,7 @@ def _no_table(name: str, found: str) -> InputError:
 
 
 def by_pair(given: Judged, name: str, value: str) -> pa.Table:
-    """A table as Arrow. A mapping by query and document gives the columns query, document and `value`.
+    """Return a table as Arrow. A mapping by query and document gives the columns query, document and `value`.
 
     Columns with names of ranx and ir_measures get our names, unless other columns have these already.
     """
@@ -212,11 +212,11 @@ class TableRun:
         return rows
 
     def parts(self, _: int, /) -> list[TableRun]:
-        """The whole table."""
+        """Return the whole table."""
         return [self]
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:
-        """The rows, in pieces, each of one system."""
+        """Return the rows, in pieces, each of one system."""
         from swsdask.formats.runs.parquet import read_arrow_table
 
         encoding = self.encoding or PLAIN

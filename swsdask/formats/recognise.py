@@ -163,7 +163,7 @@ _EXPECTED = "an ECF, an RTTM, a query list, a run or a file of term discovery"
 
 
 def _foreign(url: str, head: bytes) -> Problem | None:
-    """The problem of a file of a format that is known, but not read."""
+    """Return the problem of a file of a format that is known, but not read."""
     for foreign, begin in _FOREIGN.items():
         if re.match(begin, head):
             return Problem(url, None, _EXPECTED, foreign, "Write the table as Parquet, CSV or JSON lines.")
@@ -192,7 +192,10 @@ def expect(url: str, *formats: AnyFormat, otherwise: AnyFormat | None = None) ->
 
 
 def format_of_name(url: str) -> AnyFormat | None:
-    """The format that a file's name indicates, if any. A mark such as `.ecf.xml` may be the whole name: `ecf.xml`."""
+    """Return the format that a file's name indicates, if any.
+
+    A mark such as `.ecf.xml` may be the whole name: `ecf.xml`.
+    """
     name = "." + COMPRESSED_NAME.sub("", url.rsplit("/", 1)[-1]).lower()
     return next((promised for ending, promised in _NAMES.items() if name.endswith(ending)), None)
 
@@ -238,7 +241,7 @@ def _text_format(text: str, by_name: AnyFormat | None, expected: Collection[AnyF
 
 
 def _most_fitting(formats: Sequence[LineFormat], lines: Sequence[str]) -> LineFormat:
-    """The first of several formats that at least half of the lines fit; the others may have faults."""
+    """Return the first of several formats that at least half of the lines fit; the others may have faults."""
     some = (kind for kind in formats[:-1] if 2 * sum(map(kind.recognises, lines)) >= len(lines))
     return next(some, formats[-1])
 
@@ -249,7 +252,7 @@ def _is_judgment(line: str) -> bool:
 
 
 def _timed_format(fields: list[str], text: str) -> Format | None:
-    """The format of a file whose first line has a name, two numbers and perhaps a label.
+    """Return the format of a file whose first line has a name, two numbers and perhaps a label.
 
     If the label is a number, the file may have judgments, unless the first number has a fraction.
     """
@@ -267,7 +270,7 @@ _TABLE = re.compile(r"(documents|occurrences|queries)\.(?:csv|tsv|jsonl|parquet)
 
 
 def reference_table_format(file: str) -> Format | None:
-    """The kind of reference table that the name of a file indicates, if any."""
+    """Return the kind of reference table that the name of a file indicates, if any."""
     named = _TABLE.fullmatch(COMPRESSED_NAME.sub("", file.rsplit("/", 1)[-1]))
     return REFERENCE_TABLES[named[1].lower()] if named else None
 

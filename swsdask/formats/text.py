@@ -44,7 +44,7 @@ _KNOWN = re.compile(
 
 
 def read_blocks(stream: BinaryIO) -> Iterator[bytes]:
-    """The bytes of a stream in blocks of `BLOCK`; the last is shorter.
+    """Yield the bytes of a stream in blocks of `BLOCK`; the last is shorter.
 
     Raises the stream's `InputError` after the last good byte.
     """
@@ -126,7 +126,7 @@ def _declared(first: bytes) -> str:
 
 
 def declared_encoding(first: bytes) -> str:
-    """The encoding of an XML file that begins with `first`, as Python's codecs name it.
+    """Return the encoding of an XML file that begins with `first`, as Python's codecs name it.
 
     It is "utf-8" if the file declares none. Raises `FormatError` if a declared encoding is unknown.
     """
@@ -135,7 +135,7 @@ def declared_encoding(first: bytes) -> str:
 
 
 def known_encoding(name: str) -> str:
-    """The encoding that a query list declares, as Python's codecs name it; "utf-8" if it is not one of text."""
+    """Return the encoding that a query list declares, as Python's codecs name it; "utf-8" if it is not one of text."""
     found = _python_name(name)
     return found if _KNOWN.fullmatch(found) else "utf-8"
 
@@ -247,7 +247,7 @@ class Lines(NamedTuple):
 
 
 def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
-    """The lines of a text file in order, at most about 2 MiB at a time. A byte order mark is skipped.
+    """Yield the lines of a text file in order, at most about 2 MiB at a time. A byte order mark is skipped.
 
     Lines may end in carriage returns alone, see `with_newlines`.
 
@@ -261,7 +261,10 @@ def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
 
 
 def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Lines]:
-    """The lines in some blocks of a file in UTF-8; the first block begins with `line`. Raises as `read_lines` does."""
+    """Yield the lines in some blocks of a file in UTF-8; the first block begins with `line`.
+
+    Raises as `read_lines` does.
+    """
     held = b""
     try:
         for block in blocks:
@@ -287,7 +290,7 @@ def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Li
 
 
 def _check_lines(url: str, first: int, data: bytes) -> Iterator[Lines]:
-    """The lines of `data` up to the first byte that is not UTF-8, where `InputError` is raised."""
+    """Yield the lines of `data` up to the first byte that is not UTF-8, where `InputError` is raised."""
     try:
         if not data.isascii():
             data.decode()
@@ -315,6 +318,6 @@ def tidy(data: bytes) -> bytes:
 
 
 def lines_with_text(text: bytes) -> NDArray[np.int64]:
-    """The numbers, from 0, of the lines that are not empty."""
+    """Return the numbers, from 0, of the lines that are not empty."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
     return np.flatnonzero(np.diff(ends, prepend=-1) > 1)

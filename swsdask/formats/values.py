@@ -58,7 +58,7 @@ def shown(text: str) -> str:
 
 
 def with_article(name: str) -> str:
-    """The name of a column with its article."""
+    """Return the name of a column with its article."""
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
@@ -85,7 +85,7 @@ def check_columns(names: Sequence[str], needed: Sequence[str], single: Sequence[
 
 
 def read_score(text: str) -> float:
-    """A score, infinite ones as inf and -inf. Raises `FormatError`."""
+    """Return a score, infinite ones as inf and -inf. Raises `FormatError`."""
     text = text.strip(BLANKS)
     if _INFINITE.fullmatch(text):
         return float(text)
@@ -99,7 +99,7 @@ def read_score(text: str) -> float:
 
 
 def read_time(text: str, name: str) -> tuple[int, bool]:
-    """A non-negative time in ticks, and whether it is rounded; `name` is its name. Raises `FormatError`."""
+    """Return a non-negative time in ticks, and whether it is rounded; `name` is its name. Raises `FormatError`."""
     text = text.strip(BLANKS)
     if not NUMBER.fullmatch(text):
         raise FormatError(f"{with_article(name)} in seconds", shown(text), "Give a decimal number of seconds.")
@@ -121,7 +121,7 @@ def read_time(text: str, name: str) -> tuple[int, bool]:
 
 
 def read_channel(text: str) -> int:
-    """A channel. Raises `FormatError`."""
+    """Return a channel. Raises `FormatError`."""
     text = text.strip(BLANKS)
     if not _WHOLE.fullmatch(text) or len(text) > 9 or int(text) > MAX_CHANNEL:
         raise FormatError(
@@ -153,7 +153,7 @@ class Detection:
 
 
 def read_detection(values: Mapping[str, str], names: Mapping[str, str]) -> Detection | list[FormatError]:
-    """The detection in `values`, or its problems.
+    """Return the detection in `values`, or its problems.
 
     `names` maps document, channel, start, duration, score and decision to their names in the format.
     """
@@ -199,7 +199,7 @@ class TickInterval(NamedTuple):
 
 
 def read_document(filename: str) -> str:
-    """The id of the document of an audio file name. Raises `FormatError`."""
+    """Return the id of the document of an audio file name. Raises `FormatError`."""
     wrong = document_fault(filename)
     if wrong:
         raise FormatError("the name of an audio file", wrong, "Give it a plain name.")
@@ -219,7 +219,7 @@ def joined_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def read_interval(start: str, duration: str) -> TickInterval:
-    """The exact start and end, each rounded once, half to even. Raises `FormatError` for the first invalid one.
+    """Return the exact start and end, each rounded once, half to even. Raises `FormatError` for the first invalid one.
 
     Stretches that touch therefore still touch, however fine their times. A duration of zero is valid: words may have
     it.
@@ -267,7 +267,7 @@ def exact_ticks(seconds: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def is_number(text: str) -> bool:
-    """Whether Python reads a text as a number."""
+    """Return whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:
@@ -276,7 +276,7 @@ def is_number(text: str) -> bool:
 
 
 def system_of_file(url: str) -> str:
-    """The name of the system, from the name of the file: without known endings and the query string of a URL.
+    """Return the name of the system, from the name of the file: without known endings and the query string of a URL.
 
     Of a chain of URLs the first one that has a path names the file: `zip://run.csv::folder/runs.zip` is `run`.
     """
@@ -288,7 +288,9 @@ def system_of_file(url: str) -> str:
 
 
 def read_header(attributes: Mapping[str, str], file: str, system: str | None) -> RunHeader:
-    """The header with `attributes`. The run's name is `system`, else that in the attributes, else that of the file.
+    """Return the header with `attributes`.
+
+    The run's name is `system`, else that in the attributes, else that of the file.
 
     Raises `FormatError` for a name that is not an id, and for declared scores that are not a range.
     """

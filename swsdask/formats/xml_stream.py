@@ -42,7 +42,7 @@ class End(NamedTuple):
 
 
 def read_elements(url: str) -> Iterator[Start | End]:
-    """The tags of an XML file in order, whatever encoding it declares.
+    """Yield the tags of an XML file in order, whatever encoding it declares.
 
     Raises `InputError` with the line, after the last good tag: for XML that is not well-formed or is cut off, a
     document type declaration, a byte that is invalid in the encoding, a tag, comment or text longer than `MAX_TOKEN`,
@@ -94,7 +94,7 @@ class _Parser:
         return self._expat.CurrentLineNumber
 
     def feed(self, data: bytes) -> Iterator[Start | End]:
-        """The events of the next bytes. Raises `InputError` after the last good one."""
+        """Yield the events of the next bytes. Raises `InputError` after the last good one."""
         self._fed += len(data)
         yield from self._parse(data, final=False)
         if self._fed - self._expat.CurrentByteIndex > MAX_TOKEN + _STEP:
@@ -103,7 +103,7 @@ class _Parser:
             raise self._too_much(f"at most {MAX_NAMES} names of elements and attributes")
 
     def close(self) -> Iterator[Start | End]:
-        """The last events. Raises `InputError` if the document is not complete."""
+        """Yield the last events. Raises `InputError` if the document is not complete."""
         yield from self._parse(b"", final=True)
 
     def _parse(self, data: bytes, *, final: bool) -> Iterator[Start | End]:

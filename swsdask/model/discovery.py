@@ -337,7 +337,7 @@ class DiscoverySettings(BaseModel):
 
     @staticmethod
     def taken_by(definition: Definition, settings: Mapping[str, object]) -> dict[str, object]:
-        """The given settings that a definition has: only the document has readings, and tdev2 has no folds."""
+        """Return the given settings that a definition has: only the document has readings, and tdev2 has no folds."""
         without = set() if definition == "document" else {field.name for field in fields(Readings)}
         without |= {"n_folds", "fold_by"} if definition == "tdev2" else set()
         return {name: value for name, value in settings.items() if name not in without}

@@ -210,7 +210,7 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
 
 
 def check_whole(name: str, value: object, least: int) -> int:
-    """An argument as an integer. Raises `SettingsError` for one that is no integer, or less than `least`."""
+    """Return an argument as an integer. Raises `SettingsError` for one that is no integer, or less than `least`."""
     if not isinstance(value, bool) and isinstance(value, SupportsIndex) and index(value) >= least:
         return index(value)
     raise SettingsError(f"{name} is {cut(repr(value))}; expected a whole number, {least} or more.")

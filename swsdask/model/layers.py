@@ -138,7 +138,7 @@ def _where(text: str, kind: type[Exception]) -> str:
 
 
 def _long_integer(table: TomlTable) -> str | None:
-    """The key of an integer that has more than 64 bits."""
+    """Return the key of an integer that has more than 64 bits."""
     waiting: list[tuple[str, object]] = list(table.items())
     while waiting:
         key, value = waiting.pop()
@@ -152,7 +152,7 @@ def _long_integer(table: TomlTable) -> str | None:
 
 
 def settings_of(content: bytes, file: str) -> TomlTable:
-    """The content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
+    """Return the content of a settings file as a dictionary. Raises `SettingsError` if it is not TOML."""
     try:
         return read_toml(content)
     except ValueError as error:
@@ -179,12 +179,12 @@ def conf_directory() -> Path:
 
 
 def preset_names() -> list[str]:
-    """The names of all presets, sorted."""
+    """Return the names of all presets, sorted."""
     return sorted(path.stem for path in conf_directory().glob("*.toml"))
 
 
 def load_preset(name: str) -> TomlTable:
-    """The content of a preset's file, or of several, joined by commas; later ones win.
+    """Return the content of a preset's file, or of several, joined by commas; later ones win.
 
     Raises `SettingsError` with the nearest name if a preset does not exist.
     """
@@ -276,7 +276,7 @@ def _explain(error: ErrorDetails) -> str:
 
 
 def _remedy(unknown: tuple[int | str, ...]) -> str:
-    """The remedy for an unknown key: a setting that ends so, or the nearest key of its table or of all."""
+    """Return the remedy for an unknown key: a setting that ends so, or the nearest key of its table or of all."""
     *parents, last = map(str, unknown)
     table: Any = Settings
     for parent in parents:
@@ -347,7 +347,10 @@ class Layers:
     judged: bool = False
 
     def settings(self) -> Settings:
-        """The settings. Raises `SettingsError` if they are wrong, or if documents are judged but are not the trials."""
+        """Return the settings.
+
+        Raises `SettingsError` if they are wrong, or if documents are judged but are not the trials.
+        """
         below: dict[str, object] = {"evaluation": {"trials": "document"}} if self.judged else {}
         resolved = build_settings(merge_layers(below, self.preset or {}), self.compat, self.explicit)
         if self.judged and resolved.evaluation.trials != "document":
@@ -399,7 +402,7 @@ class Override:
 
 
 def overrides(kept: Settings, used: Settings) -> tuple[Override, ...]:
-    """The settings that can change a number and whose values differ, in order."""
+    """Return the settings that can change a number and whose values differ, in order."""
     before, now = dict(_values(kept)), dict(_values(used))
     names = dict.fromkeys((*before, *now))
     return tuple(
@@ -420,13 +423,13 @@ class Settled:
 
     @classmethod
     def of_files(cls, given: Layers) -> Self:
-        """The settings that are given, where there is no archive."""
+        """Return the settings that are given, where there is no archive."""
         settings = given.settings()
         return cls(settings, notes=settings.notes, judged=given.judged)
 
     @classmethod
     def of_archive(cls, given: Layers, kept: Layers | None) -> Self:
-        """The settings that are given for an archive that keeps some, or none."""
+        """Return the settings that are given for an archive that keeps some, or none."""
         if kept is None:
             settings = given.settings()
             return cls(settings, notes=(*settings.notes, KEPT_NONE), judged=given.judged)
@@ -442,7 +445,7 @@ def _values(settings: Settings) -> Iterator[tuple[str, object]]:
 
 
 def flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Every setting by its dotted name."""
+    """Yield every setting by its dotted name."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")
@@ -451,7 +454,7 @@ def flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def _text(value: object) -> str:
-    """A value in the form of `--set`."""
+    """Return a value in the form of `--set`."""
     if value is None:
         return "not set"
     return value if isinstance(value, str) else json.dumps(value)

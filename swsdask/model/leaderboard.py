@@ -37,7 +37,7 @@ _IMPORTANCE = ("atwv", "mtwv", "cnxe", "map", "p_miss", "reciprocal_rank", "otwv
 
 
 def importance(group: Collection[str]) -> int:
-    """The rank of a group of columns if not all fit, 0 for the most important."""
+    """Return the rank of a group of columns if not all fit, 0 for the most important."""
     return next((rank for rank, name in enumerate(_IMPORTANCE) if name in group), len(_IMPORTANCE))
 
 
@@ -53,7 +53,7 @@ MOST_LINES = 60
 
 
 def columns_of(measures: Collection[str]) -> list[list[str]]:
-    """The groups of columns of a leaderboard if all measures were requested; only columns that have numbers."""
+    """Return the groups of columns of a leaderboard if all measures were requested; only columns that have numbers."""
     chosen = LEADERBOARD if any(name in measures for group in LEADERBOARD for name in group) else RETRIEVAL
     return [[name for name in group if name in measures] for group in chosen]
 
@@ -86,14 +86,14 @@ class Leaderboard:
         return self.value(self.conditions[0], system, self.by[0]) if self.conditions and self.by else math.nan
 
     def best(self, condition: str, measure: str) -> float:
-        """The best number of a measure among several systems; NaN if the measure does not rank systems."""
+        """Return the best number of a measure among several systems; NaN if the measure does not rank systems."""
         values = [self.value(condition, system, measure) for system in self.systems]
         known = [value for value in values if not math.isnan(value)]
         sign = better(measure)
         return sign * max(sign * value for value in known) if sign and len(known) > 1 else math.nan
 
     def facts(self, condition: str) -> list[str]:
-        """The counts that are equal for all systems of a condition, such as `449 queries`."""
+        """Return the counts that are equal for all systems of a condition, such as `449 queries`."""
         known = {
             measure: [v for system in self.systems if not math.isnan(v := self.value(condition, system, measure))]
             for measure in FACTS
@@ -101,7 +101,7 @@ class Leaderboard:
         return [counted(int(values[-1]), FACTS[measure]) for measure, values in known.items() if values]
 
     def of_first(self, n_conditions: int) -> Leaderboard:
-        """The board of the first conditions; systems and their places do not change."""
+        """Return the board of the first conditions; systems and their places do not change."""
         return replace(self, conditions=self.conditions[:n_conditions])
 
     def beta(self, condition: str) -> float | None:
@@ -118,11 +118,11 @@ class Leaderboard:
         return beta if beta is not None and beta > 0 else None
 
     def ranked(self, condition: str) -> tuple[str, ...]:
-        """The systems that have numbers in a condition, the best first: see `rank`."""
+        """Return the systems that have numbers in a condition, the best first: see `rank`."""
         return self._rankings.get(condition, ())
 
     def place(self, system: str) -> int:
-        """The place of a system among all, from 0."""
+        """Return the place of a system among all, from 0."""
         return self._places[system]
 
     @cached_property
@@ -142,7 +142,7 @@ class Leaderboard:
 
 
 def leaderboard_of(table: pa.Table, requested: Sequence[str] | None = None) -> Leaderboard:
-    """The board of a table of `model.results.SCORES`; `requested` has the requested measures, None for all."""
+    """Return the board of a table of `model.results.SCORES`; `requested` has the requested measures, None for all."""
     overall = table.filter(pc.is_null(table["query"]))
     names = [names_of(overall[name]) for name in ("condition", "system", "measure")]
     values = dict(zip(zip(*names, strict=True), overall["value"].to_pylist(), strict=True))

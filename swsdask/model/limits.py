@@ -106,7 +106,7 @@ def _check_limit(kind: int, least: int, what: str) -> None:
 
 
 def _reason_of(error: BaseException) -> str | None:
-    """The kind of shortage that an error reports, and what to do; None if it reports none."""
+    """Return the kind of shortage that an error reports, and what to do; None if it reports none."""
     said, number = str(error), error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or _NO_MEMORY.search(said):
         found = f"out of memory ({cut(one_line(said))})" if said else "out of memory"
@@ -123,7 +123,7 @@ def _reason_of(error: BaseException) -> str | None:
 
 
 def _limit(kind: int) -> str:
-    """A sentence about a limit of this process, with a blank after it; empty if there is no limit."""
+    """Return a sentence about a limit of this process, with a blank after it; empty if there is no limit."""
     allowed, _ = resource.getrlimit(kind)
     sentence, unit = _LIMITS[kind]
     return "" if allowed == resource.RLIM_INFINITY else f"{sentence.format(allowed // unit)}. "

@@ -112,7 +112,7 @@ def _recall(found: Accepted) -> tuple[I64, I64]:
 
 
 def _f_beta(beta: int) -> Quotient:
-    """The harmonic mean of precision and of recall with the weight beta^2; not defined without targets."""
+    """Return the harmonic mean of precision and of recall with the weight beta^2; not defined without targets."""
 
     def quotient(found: Accepted) -> tuple[I64, I64]:
         total = found.accepted + beta**2 * found.targets
@@ -475,7 +475,7 @@ def parse_name(measure: str) -> Name:
 
 
 def at_level(measure: str, level: int) -> str:
-    """The name of a measure if documents are relevant from a grade on: `precision_at_rank(rel=2)@5`."""
+    """Return the name of a measure if documents are relevant from a grade on: `precision_at_rank(rel=2)@5`."""
     family, at, point = measure.partition("@")
     return measure if level == RELEVANT else f"{family}(rel={level}){at}{point}"
 
@@ -487,7 +487,10 @@ def named_at(level: int, columns: Mapping[str, Column]) -> dict[str, Column]:
 
 @lru_cache(maxsize=4096)
 def describe(measure: str) -> Description:
-    """The row of a measure. The heading of `twv@0.5` names its point; an unknown measure is described by its name."""
+    """Return the row of a measure.
+
+    The heading of `twv@0.5` names its point; an unknown measure is described by its name.
+    """
     family, level, point = parse_name(measure)
     row = _BY_NAME.get(family) or _of_discovery().get(family)
     if row is None:
@@ -504,7 +507,7 @@ def _of_discovery() -> dict[str, Description]:
 
 
 def measures_of_merit(measures: Sequence[str], requested: Sequence[str] | None = None) -> list[str]:
-    """The requested measures that have an order of merit.
+    """Return the requested measures that have an order of merit.
 
     If all were requested (None): those by which systems may be ranked, the preferred first; for term discovery in
     the order of its table.
@@ -515,7 +518,7 @@ def measures_of_merit(measures: Sequence[str], requested: Sequence[str] | None =
 
 
 def names_in(tool: str) -> dict[str, str]:
-    """The measures by their names in an official tool; a family by the part of the name before its point."""
+    """Return the measures by their names in an official tool; a family by the part of the name before its point."""
     found = (
         (row.name, name)
         for row in TABLE
@@ -535,7 +538,7 @@ def distinct_headings(measures: Sequence[str]) -> list[str]:
 
 
 def written(measure: str, value: float) -> str:
-    """A number with the digits of its measure; a dash where it is not defined. Beyond `_LONG` it has six digits.
+    """Return a number with the digits of its measure; a dash where it is not defined. Beyond `_LONG` it has six digits.
 
     A small rate of false alarms, which would be printed as zeros only, has three significant digits.
 

@@ -20,12 +20,12 @@ NAMES = pa.dictionary(pa.int32(), pa.string())
 
 
 def coded_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with `NAMES` in place of strings."""
+    """Return the schema with `NAMES` in place of strings."""
     return pa.schema([field.with_type(NAMES) if pa.types.is_string(field.type) else field for field in schema])
 
 
 def coded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of a schema, names as `NAMES` in order of first appearance: equal tables have equal codes."""
+    """Return the columns of a schema, names as `NAMES` in order of first appearance: equal tables have equal codes."""
     fields = coded_schema(schema)
     columns = [
         table[f.name].dictionary_encode() if pa.types.is_dictionary(f.type) else table[f.name].cast(f.type)
@@ -50,14 +50,14 @@ def gathered(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _with_equal_codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with one dictionary of names, unless each chunk has one name."""
+    """Return the column with one dictionary of names, unless each chunk has one name."""
     if not pa.types.is_dictionary(column.type) or all(len(each.dictionary) == 1 for each in column.chunks):
         return column
     return column.unify_dictionaries()
 
 
 def _shared(column: pa.Array, before: pa.Array | None) -> pa.Array:
-    """The column; one of names shares memory if it is equal to the chunk before it or has only one name."""
+    """Return the column; one of names shares memory if it is equal to the chunk before it or has only one name."""
     if not pa.types.is_dictionary(column.type):
         return column
     if before is not None and column.equals(before):
@@ -69,18 +69,18 @@ def _shared(column: pa.Array, before: pa.Array | None) -> pa.Array:
 
 
 def constant(name: pa.Array, length: int) -> pa.Array:
-    """A column that repeats the one name in `name`; all such columns share the memory of their codes."""
+    """Return a column that repeats the one name in `name`; all such columns share the memory of their codes."""
     return pa.DictionaryArray.from_arrays(pa.array(_zeros(1 << length.bit_length())[:length]), name)
 
 
 @cache
 def _zeros(length: int) -> I32:
-    """The codes of columns of one name: zeroed memory that is never written takes no space."""
+    """Return the codes of columns of one name: zeroed memory that is never written takes no space."""
     return np.zeros(length, np.int32)
 
 
 def decoded(table: pa.Table) -> pa.Table:
-    """The table with strings in place of codes."""
+    """Return the table with strings in place of codes."""
     fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 
@@ -97,7 +97,7 @@ def places_of(column: pa.ChunkedArray, names: Sequence[str]) -> I64:
 
 
 def distinct_names(column: pa.ChunkedArray) -> list[str]:
-    """The names in a column, in order of first appearance."""
+    """Return the names in a column, in order of first appearance."""
     found: dict[str, None] = {}
     for chunk in _with_codes(column).chunks:
         found |= dict.fromkeys(chunk.dictionary.take(chunk.indices.unique().drop_null()).to_pylist())
@@ -105,7 +105,7 @@ def distinct_names(column: pa.ChunkedArray) -> list[str]:
 
 
 def names_of(column: pa.ChunkedArray) -> list[str]:
-    """The name in every row of a column without nulls: names are decoded once, not by row."""
+    """Return the name in every row of a column without nulls: names are decoded once, not by row."""
     found: list[str] = []
     for chunk in _with_codes(column).chunks:
         names = chunk.dictionary.to_pylist()
@@ -133,7 +133,7 @@ def rows_with(table: pa.Table, **names: Sequence[str]) -> pa.Table:
 
 
 def rows_by(table: pa.Table, column: str) -> dict[str, pa.Table]:
-    """The rows of each name in a column, names in order of first appearance; rows without a name are left out.
+    """Return the rows of each name in a column, names in order of first appearance; rows without a name are left out.
 
     Only chunks with several names are searched.
     """

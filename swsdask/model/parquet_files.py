@@ -74,7 +74,7 @@ def encoded_in_turn(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Buffer:
 
 
 def _in_row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of all tables, cut into row groups as `write_parquet` cuts one table."""
+    """Yield the rows of all tables, cut into row groups as `write_parquet` cuts one table."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
@@ -94,7 +94,7 @@ def in_one_form(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with one NaN for all, or with the names of each chunk coded in order of first appearance."""
+    """Return the column with one NaN for all, or with the names of each chunk coded in order of first appearance."""
     if pa.types.is_floating(column.type):
         undefined = pc.is_nan(column)
         return pc.if_else(undefined, np.nan, column) if pc.any(undefined).as_py() else column
@@ -110,7 +110,10 @@ def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _in_order_of_appearance(names: pa.DictionaryArray) -> bool:
-    """Whether codes number the names by first appearance and no name is unused. The check is faster than coding."""
+    """Return whether codes number the names by first appearance and no name is unused.
+
+    The check is faster than coding.
+    """
     if len(names) == 0 or len(names.dictionary) < 2:
         return bool(len(names.dictionary) == (names.null_count < len(names)))
     codes = names.indices.fill_null(-1).to_numpy()
@@ -121,7 +124,7 @@ def _in_order_of_appearance(names: pa.DictionaryArray) -> bool:
 
 
 def decoded_rows(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Table:
-    """The rows of a table or of an `encoded` file, `in_one_form`."""
+    """Return the rows of a table or of an `encoded` file, `in_one_form`."""
     if isinstance(rows, pa.Table):
         return in_one_form(rows, schema)
     with _opened(rows, schema) as opened:
@@ -129,7 +132,7 @@ def decoded_rows(rows: pa.Table | pa.Buffer, schema: pa.Schema) -> pa.Table:
 
 
 def decoded_groups(file: pa.Buffer, metadata: pq.FileMetaData, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
-    """The rows of some row groups of a file whose metadata is known, as `decoded_rows` returns them."""
+    """Return the rows of some row groups of a file whose metadata is known, as `decoded_rows` returns them."""
     with _opened(file, schema, metadata=metadata) as opened:
         return opened.read_row_groups(groups, use_threads=False)
 
@@ -140,7 +143,7 @@ def _opened(file: pa.Buffer, schema: pa.Schema, **known: pq.FileMetaData) -> pq.
 
 
 def groups_of_systems(metadata: pq.FileMetaData) -> dict[str, list[int]] | None:
-    """The row groups of each system, in order, by their statistics; None unless each has exactly one system."""
+    """Return the row groups of each system, in order, by their statistics; None unless each has exactly one system."""
     found: dict[str, list[int]] = {}
     for number in range(metadata.num_row_groups):
         stated = metadata.row_group(number).column(0).statistics
@@ -151,7 +154,7 @@ def groups_of_systems(metadata: pq.FileMetaData) -> dict[str, list[int]] | None:
 
 
 def count_rows(rows: pa.Table | pa.Buffer) -> int:
-    """The number of rows in a table or a file."""
+    """Return the number of rows in a table or a file."""
     if isinstance(rows, pa.Table):
         return len(rows)
     with pq.ParquetFile(pa.BufferReader(rows), pre_buffer=False) as opened:
@@ -222,7 +225,7 @@ def joined(files: Iterable[pa.Buffer]) -> Iterator[bytes | memoryview]:
 
 
 def _footer(file: memoryview) -> tuple[_Struct, int]:
-    """The footer of a file, and its offset."""
+    """Return the footer of a file, and its offset."""
     tail = len(file) - len(_MAGIC) - _LENGTH
     begin = tail - int.from_bytes(file[tail : tail + _LENGTH], "little")
     if tail < len(_MAGIC) or file[tail + _LENGTH :] != _MAGIC or begin < len(_MAGIC):

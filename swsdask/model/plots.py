@@ -316,7 +316,7 @@ class Figures:
     def _chosen(
         self, systems: str | Iterable[str] | None, condition: str, kind: str | None = None
     ) -> tuple[Leaderboard, Sequence[str], Sequence[str]]:
-        """The leaderboard, the systems to draw, and those of the first ten that have no curve of this kind."""
+        """Return the leaderboard, the systems to draw, and those of the first ten that have no curve of this kind."""
         found = self.numbers
         if condition not in found.conditions:
             there = choices(found.conditions, condition)
@@ -336,7 +336,7 @@ class Figures:
         return found, chosen, ()
 
     def _curve(self, system: str, condition: str, kind: str) -> tuple[F64, F64]:
-        """A curve: by ascending x if x is a prior or a recall, else from the highest threshold down."""
+        """Return a curve: by ascending x if x is a prior or a recall, else from the highest threshold down."""
         own = self.curve_rows.among([system])
         rows = rows_with(own, condition=[condition], curve=[kind])
         if rows.num_rows == 0:
@@ -352,7 +352,7 @@ class Figures:
 
 
 def new_figure() -> Figure:
-    """An empty matplotlib Figure without a window."""
+    """Return an empty matplotlib Figure without a window."""
     with _needed():
         from matplotlib.figure import Figure
     return Figure(layout="constrained")
@@ -426,6 +426,6 @@ def _finished(ax: axes.Axes, condition: str, lines: Sequence[Line2D], without: S
 
 
 def _label(name: str) -> str:
-    """A name as a label: wrapped into short lines, and with $ not taken for mathematics."""
+    """Return a name as a label: wrapped into short lines, and with $ not taken for mathematics."""
     lines = (name[begin : begin + _LINE] for begin in range(0, len(name), _LINE))
     return "\n".join(lines).replace("$", r"\$")

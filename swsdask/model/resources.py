@@ -121,7 +121,7 @@ class Resources(_Table):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The resources that `to_json` wrote."""
+        """Return the resources that `to_json` wrote."""
         return cls.model_validate_json(text)
 
 
@@ -166,7 +166,7 @@ def _seconds(texts: list[str]) -> float | None:
 
 
 def _hours(hours: tuple[float, ...] | float | None, seconds: tuple[float, ...] | float | None) -> Fraction | None:
-    """The sum of the one that is given, in hours."""
+    """Return the sum of the one that is given, in hours."""
     if hours is not None:
         return _total(hours)
     return None if seconds is None else _total(seconds) / SECONDS_PER_HOUR

@@ -98,7 +98,7 @@ class Note(NamedTuple):
 
     @classmethod
     def of_count(cls, before: str, number: int, things: str, after: str) -> Self:
-        """A sentence with a number of things, such as "queries"; the line of several systems gives the sum."""
+        """Return a sentence with a number of things, such as "queries"; the line of several systems gives the sum."""
         around = (text.replace("{", "{{").replace("}", "}}") for text in (before, f" {things}{after}"))
         return cls(f"{before}{counted(number, things)}{after}", "{}".join(around), number)
 
@@ -108,7 +108,7 @@ FEW_SYSTEMS = 3
 
 
 def note_lines(notes: Mapping[str, Sequence[Note]]) -> Iterator[str]:
-    """The notes of systems as lines: one for each note, and one for a note that many systems share."""
+    """Yield the notes of systems as lines: one for each note, and one for a note that many systems share."""
     holders: dict[str, list[str]] = {}
     texts: dict[str, set[str]] = {}
     total: Counter[str] = Counter()
@@ -196,7 +196,7 @@ class Result(Figures, Tables):
         *others: Any,
         **named: Any,
     ) -> Self:
-        """The result with rows of `SCORES` and of `CURVES`, and with attributes that follow the manifest."""
+        """Return the result with rows of `SCORES` and of `CURVES`, and with attributes that follow the manifest."""
         score_rows = scores if isinstance(scores, SystemRows) else SystemRows.of(scores, SCORES)
         curve_rows = curves if isinstance(curves, SystemRows) else SystemRows.of(curves, CURVES)
         return cls(score_rows, curve_rows, score_rows.without("query"), manifest, *others, **named)
@@ -251,7 +251,7 @@ class Result(Figures, Tables):
         return None if self.text_table is None else self._frame("query_texts")
 
     def to_csv(self, path: str | PathLike[str] | None = None) -> str | None:
-        """All numbers in long form as CSV: a file with the columns of `scores`, or its text if no path is given.
+        """Return all numbers in long form as CSV: a file with the columns of `scores`, or its text if no path is given.
 
         Numbers have enough digits to give the same float64 when read. Undefined numbers are empty, and so is the query
         of a number over all queries.
@@ -260,7 +260,7 @@ class Result(Figures, Tables):
         return text
 
     def leaderboard(self, measures: str | Iterable[str] | None = None, condition: str = "all") -> pd.DataFrame:
-        """The numbers over all queries as a wide DataFrame, the best system first.
+        """Return the numbers over all queries as a wide DataFrame, the best system first.
 
         Parameters
         ----------
@@ -294,14 +294,14 @@ class Result(Figures, Tables):
         return pd.DataFrame(rows, index=pd.Index(systems, name="system"), columns=names)
 
     def to_markdown(self, measures: str | Iterable[str] | None = None, condition: str | None = "all") -> str:
-        """The leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`.
+        """Return the leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`.
 
         With None for the condition, a table for each, under its name.
         """
         return "\n\n".join(self._tables(MARKDOWN, measures, condition))
 
     def to_latex(self, measures: str | Iterable[str] | None = None, condition: str | None = "all") -> str:
-        """The leaderboard as a LaTeX table, the best number of each column bold; parameters of `leaderboard`.
+        """Return the leaderboard as a LaTeX table, the best number of each column bold; parameters of `leaderboard`.
 
         The table needs the package booktabs. With None for the condition, a table for each, under its name.
         """
@@ -322,7 +322,7 @@ class Result(Figures, Tables):
         return "".join([*tables, f"<p><code>{HTML.plain(str(self.manifest.get('signature')))}</code></p>"])
 
     def _tables(self, markup: Markup, measures: str | Iterable[str] | None, condition: str | None) -> Iterator[str]:
-        """The leaderboard of a condition in a markup, or those of all, under their names if there are several."""
+        """Yield the leaderboard of a condition in a markup, or those of all, under their names if there are several."""
         if condition is not None:
             yield markup.table(self._rows(markup, measures, condition), "")
             return
@@ -345,7 +345,7 @@ class Result(Figures, Tables):
         return list(select_measures(names, found.measures)), found
 
     def _rows(self, markup: Markup, measures: str | Iterable[str] | None, condition: str) -> list[list[str]]:
-        """The heading and the rows of a leaderboard, the best numbers bold."""
+        """Return the heading and the rows of a leaderboard, the best numbers bold."""
         names, found = self._columns(measures, condition)
         systems = found.ranked(condition)
         best = {

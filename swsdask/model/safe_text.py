@@ -60,7 +60,7 @@ def without_secrets(text: str) -> str:
 
 
 def _without_parameters(text: str) -> Iterator[str]:
-    """The parts of text, without the values of parameters that are secrets, also in URLs inside URLs."""
+    """Yield the parts of text, without the values of parameters that are secrets, also in URLs inside URLs."""
     done = 0
     for parameter in _PARAMETER.finditer(text):
         if parameter.start() >= done and _SECRET.search(unquote(parameter[1])):
@@ -91,14 +91,14 @@ _STYLE = re.compile(rf"(\x1b\[[0-9;]*m)|([{_ACTING}])")
 
 
 def visible(text: str) -> str:
-    r"""The text with every invisible control character escaped as in JSON, such as ``\u202e``."""
+    r"""Return the text with every invisible control character escaped as in JSON, such as ``\u202e``."""
     if text.isprintable():  # a faster check: no such character is printable
         return text
     return _ACTS.sub(lambda found: _escaped(found[0]), text)
 
 
 def is_text(name: str) -> bool:
-    """Whether the name of a file is valid UTF-8."""
+    """Return whether the name of a file is valid UTF-8."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -107,12 +107,12 @@ def is_text(name: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    r"""The text in one line, each newline as ``\n``: names of files may have newlines."""
+    r"""Return the text in one line, each newline as ``\n``: names of files may have newlines."""
     return text.replace("\n", "\\n")
 
 
 def styled(text: str) -> str:
-    """The same, but sequences that set the colour and weight of text are kept."""
+    """Return the same, but sequences that set the colour and weight of text are kept."""
     return _STYLE.sub(lambda found: found[1] or _escaped(found[2]), text) if _ACTS.search(text) else text
 
 
@@ -126,5 +126,5 @@ _FORMULA = re.compile(r"(?![+-][0-9.]+(?:[eE][+-]?[0-9]+)?$)[=+\-@\t\r]")
 
 
 def without_formula(text: str) -> str:
-    """The text with an apostrophe in front if a spreadsheet would take it for a formula."""
+    """Return the text with an apostrophe in front if a spreadsheet would take it for a formula."""
     return f"'{text}" if _FORMULA.match(text) else text

@@ -205,9 +205,9 @@ class RunSource(Protocol):
         ...
 
     def read(self, problems: Problems) -> Iterator[RunPiece]:
-        """The rows, in pieces; faults are added to `problems`."""
+        """Return the rows, in pieces; faults are added to `problems`."""
         ...
 
     def line_of(self, system: str, row: int) -> int | None:
-        """The line in the file of a row of a system, with rows counted from 0; None if it is not known."""
+        """Return the line in the file of a row of a system, with rows counted from 0; None if it is not known."""
         ...

@@ -65,7 +65,10 @@ class Weights:
 
     @classmethod
     def of(cls, p_target: Fraction, c_miss: Fraction, c_fa: Fraction) -> Self:
-        """The weights of exact costs and an exact prior. Raises `SettingsError` for a beta outside 1e-100 .. 1e100."""
+        """Return the weights of exact costs and an exact prior.
+
+        Raises `SettingsError` for a beta outside 1e-100 .. 1e100.
+        """
         exact_beta = c_fa * (1 - p_target) / (c_miss * p_target)
         if not Fraction(1, _MOST_BETA) <= exact_beta <= _MOST_BETA:
             raise SettingsError("setting evaluation.operating_point: beta must lie between 1e-100 and 1e100.")
@@ -132,7 +135,7 @@ class OperatingPoint(_Settings):
         return self
 
     def resolve(self, n_true: int, n_trials: int) -> Weights:
-        """The weights for an evaluation with `n_true` targets over all queries and `n_trials` trials per query.
+        """Return the weights for an evaluation with `n_true` targets over all queries and `n_trials` trials per query.
 
         Raises `SettingsError` if `from_data` is used on data without targets, or with more targets than trials.
         """
@@ -154,7 +157,7 @@ _ONE = Fraction(1)
 
 
 def _given(value: float | None, otherwise: str = "") -> Fraction:
-    """The decimal that a setting gives."""
+    """Return the decimal that a setting gives."""
     return Fraction(otherwise if value is None else repr(value))
 
 
@@ -303,7 +306,7 @@ _CUT = 10**7
 
 
 def weights(reference: Reference, settings: EvaluationSettings) -> Weights:
-    """The operating point, resolved with N_true and N of the condition "all"; every condition uses the same one.
+    """Return the operating point, resolved with N_true and N of the condition "all"; every condition uses the same one.
 
     QUIRK, under `compat = "mediaeval"`: its tool takes the effective prior, cut to seven decimals: .0741289, beta
     12.490015, for the 12.49 of QUESST. This changes TWV in the sixth decimal.

@@ -48,7 +48,7 @@ class _Descriptor:
 
     @classmethod
     def unnamed(cls) -> Self:
-        """A temporary file without a name: nothing of it remains, however the process ends."""
+        """Return a temporary file without a name: nothing of it remains, however the process ends."""
         with TemporaryFile(prefix="swsdask-") as file:
             return cls(os.dup(file.fileno()))
 
@@ -80,11 +80,11 @@ class SpilledRows:
     n_rows: int
 
     def here(self) -> Self:
-        """The same rows, with the file open in this process. Raises `OSError` if it cannot be opened."""
+        """Return the same rows, with the file open in this process. Raises `OSError` if it cannot be opened."""
         return replace(self, file=self.file.opened) if isinstance(self.file, _Sent) else self
 
     def read(self) -> pa.Buffer:
-        """The Parquet file. Raises `OSError` if it cannot be read."""
+        """Return the Parquet file. Raises `OSError` if it cannot be read."""
         file = self.file.opened if isinstance(self.file, _Sent) else self.file
         content = os.pread(file.number, self.size, self.begin)
         if len(content) != self.size:
@@ -112,7 +112,7 @@ class FiledRows:
         return sum(self.metadata.row_group(number).num_rows for number in self.groups)
 
     def read(self) -> pa.Table:
-        """The rows, names coded."""
+        """Return the rows, names coded."""
         return decoded_groups(self.file, self.metadata, self.groups, self.schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -228,18 +228,18 @@ class SystemRows:
         )
 
     def among(self, systems: Iterable[str]) -> pa.Table:
-        """The rows of some systems, in the given order, with dictionaries for repeated names."""
+        """Return the rows of some systems, in the given order, with dictionaries for repeated names."""
         none = coded(self._schema.empty_table(), self._schema)
         held = (self._held[system] for system in systems if system in self._held)
         return gathered([none, *(decoded_rows(_read(rows), self._schema) for rows in held)])
 
     def names(self, column: str) -> list[str]:
-        """The different names in a column, in order of first appearance."""
+        """Return the different names in a column, in order of first appearance."""
         own = (decoded_rows(_read(rows), self._schema)[column].unique() for rows in self._held.values())
         return [*dict.fromkeys(name for names in own for name in names.to_pylist())]
 
     def without(self, column: str) -> pa.Table:
-        """The rows that are null in a column, with dictionaries for repeated names."""
+        """Return the rows that are null in a column, with dictionaries for repeated names."""
         found = [coded(self._schema.empty_table(), self._schema)]
         for rows in self._held.values():
             own = decoded_rows(_read(rows), self._schema)
@@ -247,18 +247,18 @@ class SystemRows:
         return gathered(found)
 
     def parts(self) -> Iterator[bytes | memoryview]:
-        """The Parquet file with all rows, part by part: row groups for each system."""
+        """Return the Parquet file with all rows, part by part: row groups for each system."""
         files = (file_of(rows, self._schema) for rows in self._held.values())
         return joined(files if self._held else [encoded(self._schema.empty_table(), self._schema)])
 
 
 def as_encoded(rows: Rows, schema: pa.Schema) -> pa.Buffer | SpilledRows:
-    """The rows of a system as a Parquet file in memory; spilled rows are returned unchanged."""
+    """Return the rows of a system as a Parquet file in memory; spilled rows are returned unchanged."""
     return rows if isinstance(rows, SpilledRows) else encoded(rows, schema)
 
 
 def file_of(rows: Rows | FiledRows, schema: pa.Schema) -> pa.Buffer:
-    """The rows of a system as a Parquet file."""
+    """Return the rows of a system as a Parquet file."""
     return encoded(_read(rows), schema)
 
 
@@ -267,7 +267,7 @@ def _read(rows: Rows | FiledRows) -> pa.Table | pa.Buffer:
 
 
 def _by_system(table: pa.Table) -> dict[str, pa.Table]:
-    """The rows of each system, in order of first appearance, of a table in one chunk."""
+    """Return the rows of each system, in order of first appearance, of a table in one chunk."""
     if not table.num_rows:
         return {}
     column = table["system"].chunk(0)

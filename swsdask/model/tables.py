@@ -54,12 +54,12 @@ Row = dict[str, Any]
 
 
 def number_type(kind: pa.DataType) -> np.dtype[Any]:
-    """The NumPy type of signed integers and floats. Arrow's own conversion imports pandas in some versions."""
+    """Return the NumPy type of signed integers and floats. Arrow's own conversion imports pandas in some versions."""
     return np.dtype(f"{'f' if pa.types.is_floating(kind) else 'i'}{kind.bit_width // 8}")
 
 
 def read_parquet(content: bytes | pa.Buffer) -> pa.Table:
-    """The table in the bytes of a Parquet file.
+    """Return the table in the bytes of a Parquet file.
 
     Unlike `pyarrow.parquet.read_table` it starts no thread: a process that ends soon afterwards is sometimes aborted,
     and a process that cannot start threads waits for them forever.
@@ -201,7 +201,7 @@ Records = Sequence[Mapping[str, object]]
 
 
 def as_json(value: object, indent: int | None = None) -> str:
-    """A value that consists of lists, mappings, text and numbers, as JSON.
+    """Return a value that consists of lists, mappings, text and numbers, as JSON.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def tables_as_json(tables: Mapping[str, pa.Table], heading: Mapping[str, object]
 
 
 def _json_records(table: pa.Table) -> Iterator[str]:
-    """Each row as an object in JSON. Only columns with numbers that JSON lacks are converted."""
+    """Yield each row as an object in JSON. Only columns with numbers that JSON lacks are converted."""
     columns = []
     for column in table.columns:
         values = column.to_pylist()

@@ -50,7 +50,7 @@ class Detections:
         return len(self.query)
 
     def take(self, rows: Bool | I64 | slice) -> Detections:
-        """The given rows of every column that was read."""
+        """Return the given rows of every column that was read."""
         others = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("query", "score")}
         kept: dict[str, Any] = {name: None if column is None else column[rows] for name, column in others.items()}
         return Detections(query=self.query[rows], score=self.score[rows], **kept)
@@ -82,7 +82,7 @@ class Trials:
         return len(self.query)
 
     def derive(self, function: Callable[[Trials], Derived]) -> Derived:
-        """The result of a function of these trials; the function is called once."""
+        """Return the result of a function of these trials; the function is called once."""
         if function not in self._derived:
             self._derived[function] = function(self)
         return cast(Derived, self._derived[function])
@@ -233,7 +233,7 @@ def given_scores(score: F64) -> F64:
 
 
 def given_score(score: float) -> float:
-    """A score as it was given."""
+    """Return a score as it was given."""
     return math.copysign(math.inf, score) if abs(score) == INFINITE else score
 
 

@@ -42,7 +42,7 @@ def ticks(seconds: str | float | Decimal) -> tuple[int, bool]:
 
 
 def whole_ticks(name: str, seconds: float) -> int:
-    """A setting's seconds in ticks. Raises `SettingsError` if they are not a whole number of ticks."""
+    """Return a setting's seconds in ticks. Raises `SettingsError` if they are not a whole number of ticks."""
     whole, rounded = ticks(seconds)
     if rounded:
         raise SettingsError(f"setting evaluation.{name}: expected a multiple of 0.0001 s; found {seconds!r}.")
@@ -50,7 +50,7 @@ def whole_ticks(name: str, seconds: float) -> int:
 
 
 def seconds(ticks: int) -> float:
-    """The time in seconds, the float nearest to the exact value."""
+    """Return the time in seconds, the float nearest to the exact value."""
     return ticks / TICKS_PER_SECOND
 
 
@@ -88,12 +88,12 @@ def name_fault(name: str) -> str | None:
 
 
 def id_hash(identifier: str) -> int:
-    """A hash of an id, 0 to 2^63 - 1, always the same."""
+    """Return a hash of an id, 0 to 2^63 - 1, always the same."""
     return xxhash.xxh3_64_intdigest(identifier.encode()) >> 1
 
 
 def document_id(filename: str) -> str:
-    """The document id of an audio file name: without its directory and one known audio extension."""
+    """Return the document id of an audio file name: without its directory and one known audio extension."""
     name = filename.rsplit("/", 1)[-1]
     stem, dot, ending = name.rpartition(".")
     return stem if stem and dot + ending.lower() in AUDIO_EXTENSIONS else name
@@ -112,7 +112,7 @@ class DocumentCodes:
         self._bare = {document_id(name): code for name, code in self._whole.items() if times[document_id(name)] == 1}
 
     def get(self, name: str, *, judged: bool) -> int | None:
-        """The code of a document, None if there is none of that name."""
+        """Return the code of a document, None if there is none of that name."""
         code = self._whole.get(name)
         return self._bare.get(name) if code is None and not judged else code
 

@@ -17,18 +17,18 @@ LONGEST = 600
 
 
 def cut(text: str) -> str:
-    """The text, without its middle if it is too long to read."""
+    """Return the text, without its middle if it is too long to read."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 def listed(ids: Sequence[str], most: int = LISTED) -> str:
-    """The first ids, and how many more there are."""
+    """Return the first ids, and how many more there are."""
     more = len(ids) - most
     return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def choices(known: Iterable[str], instead_of: str) -> str:
-    """The known names; if there are more than `LISTED`, those nearest to the given one, and how many more."""
+    """Return the known names; if there are more than `LISTED`, those nearest to the given one, and how many more."""
     names = list(known)
     if len(names) <= LISTED:
         return ", ".join(names) or "none"

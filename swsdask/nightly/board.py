@@ -69,7 +69,7 @@ def publish(job: NightlyEvaluation, past: History, result: Result | None, began:
 
 
 def board_page(job: NightlyEvaluation, past: History, reports: Iterable[str] = ()) -> BoardPage:
-    """The content of the board; `reports` are files of the board, among them the existing reports of nights."""
+    """Return the content of the board; `reports` are files of the board, among them the existing reports of nights."""
     current = past.current()
     trends: dict[str, list[tuple[int, float]]] = {}
     found = past.leaderboard(job.scored)
@@ -118,5 +118,5 @@ def _latest(page: BoardPage, past: History) -> dict[str, object]:
 
 
 def _number(value: float) -> float | str | None:
-    """A number for JSON: infinite ones as text, NaN as None."""
+    """Return a number for JSON: infinite ones as text, NaN as None."""
     return None if math.isnan(value) else value if math.isfinite(value) else str(value)

@@ -50,7 +50,7 @@ class Arrived:
 
 
 def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
-    """The runs in an inbox, one file for each system, by name.
+    """Return the runs in an inbox, one file for each system, by name.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
 
 
 def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
-    """The depth and stamp of the regular files of an entry. A folder that is one table replaces its files."""
+    """Return the depth and stamp of the regular files of an entry. A folder that is one table replaces its files."""
     listed, folders = _list_entry(entry, deepest)
     tables = {url: depth for url, depth in folders.items() if is_glob(entry) or url.endswith(ENDING)}
     within = [(url, depth) for url, (depth, _) in listed.items() if url.endswith(ENDING)]
@@ -138,13 +138,13 @@ def _runs(entry: str, deepest: int | None) -> dict[str, tuple[int, str]]:
 
 
 def _may_be_run(url: str) -> bool:
-    """Whether a file is neither a README nor the resources of a run."""
+    """Return whether a file is neither a README nor the resources of a run."""
     name = url.rsplit("/", 1)[-1]
     return not (name.endswith(_RESOURCES) or name.lower().startswith("readme"))
 
 
 def _is_part(folder: str) -> bool:
-    """Whether a folder is named KEY=VALUE, like the folders of a partitioned table."""
+    """Return whether a folder is named KEY=VALUE, like the folders of a partitioned table."""
     return "=" in folder.rsplit("/", 1)[-1]
 
 
@@ -175,7 +175,7 @@ def _list_entry(entry: str, deepest: int | None) -> tuple[dict[str, tuple[int, s
 
 
 def _find_entry(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, str, dict[str, Mapping[str, object]]]:
-    """The file system, the folder where the entry begins, and the details of all that is not hidden below it."""
+    """Return the file system, the folder where the entry begins, and the details of all that is not hidden below it."""
     try:
         filesystem, path = url_to_fs(entry)
         filesystem.invalidate_cache()
@@ -202,7 +202,10 @@ def _find_entry(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, st
 
 
 def _by_name(url: str) -> tuple[list[str | int], str]:
-    """The key by which names are ordered: texts and numbers, in turn. The name itself comes last: 01 and 1 differ."""
+    """Return the key by which names are ordered: texts and numbers, in turn.
+
+    The name itself comes last: 01 and 1 differ.
+    """
     parts = re.split("([0-9]+)", url)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)], url
 

@@ -56,7 +56,7 @@ class Holder:
 
     @classmethod
     def me(cls) -> Holder:
-        """The current process, with a lease that begins now."""
+        """Return the current process, with a lease that begins now."""
         return cls(new_token(), socket.gethostname(), _machine(), os.getpid(), time.time() + HOLDS_S)
 
     @property

@@ -55,7 +55,7 @@ def publish_overview(settings: NightlySettings) -> str | None:
 
 
 def link(page: str, board: str) -> str | None:
-    """The relative address of a board from the folder of the page; None if no relative address leads there.
+    """Return the relative address of a board from the folder of the page; None if no relative address leads there.
 
     >>> link("s3://team/nightly", "s3://team/nightly/sws 2013")
     'sws%202013/index.html'
@@ -72,7 +72,7 @@ def link(page: str, board: str) -> str | None:
 
 
 def _bucket(url: str) -> str:
-    """The part of a URL up to its bucket or host."""
+    """Return the part of a URL up to its bucket or host."""
     protocol, rest = url.split("://", 1)
     return f"{protocol}://{rest.split('/', 1)[0]}"
 
@@ -94,7 +94,7 @@ class _Latest(BaseModel):
 
 
 def _state(job: NightlyEvaluation, way: str | None) -> EvaluationState:
-    """The state of an evaluation; without a night if it has no board, or one that cannot be understood."""
+    """Return the state of an evaluation; without a night if it has no board, or one that cannot be understood."""
     place = without_secrets(job.out)
     content = Storage(job.out).read_all([LATEST]).get(LATEST, b"")
     try:

@@ -135,7 +135,7 @@ class NightlySettings(BaseModel):
     notify: tuple[Text, ...] = ()
 
     def only(self, name: str | None) -> tuple[NightlyEvaluation, ...]:
-        """All evaluations, or the one with this name. Raises `SettingsError` for an unknown name."""
+        """Return all evaluations, or the one with this name. Raises `SettingsError` for an unknown name."""
         names = [each.name for each in self.evaluation]
         if name is not None and name not in names:
             raise SettingsError(f"no evaluation is named {name!r}. There are: {', '.join(names)}.")
@@ -143,7 +143,7 @@ class NightlySettings(BaseModel):
 
 
 def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
-    """The settings of a file.
+    """Return the settings of a file.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def load_nightly(path: str | os.PathLike[str]) -> NightlySettings:
 
 
 def example() -> str:
-    """A commented file of settings."""
+    """Return a commented file of settings."""
     return (conf_directory() / "nightly" / "example.toml").read_text(encoding="utf-8")
 
 
@@ -221,7 +221,7 @@ def _at(place: str, folder: str) -> str:
 
 
 def _causes(error: ValidationError) -> list[ErrorDetails]:
-    """The errors, without those of a list whose items have errors: pydantic counts only valid items."""
+    """Return the errors, without those of a list whose items have errors: pydantic counts only valid items."""
     errors = error.errors()
     within = {each["loc"][:length] for each in errors for length in range(len(each["loc"]))}
     return [each for each in errors if each["loc"] not in within]

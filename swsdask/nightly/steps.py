@@ -230,7 +230,9 @@ def _read_known(night: Night, existing: Evaluation | None) -> KnownSources | Non
 
 
 def _knows_reference(job: NightlyEvaluation, known: KnownSources | None) -> bool:
-    """Whether the archive was made from the current reference. Raises `InputError` for a folder that lacks a file.
+    """Return whether the archive was made from the current reference.
+
+    Raises `InputError` for a folder that lacks a file.
 
     Whether a file that is given by name exists is checked when the reference is read.
     """
@@ -343,7 +345,7 @@ def _refusals(night: Night, news: Sequence[Arrived]) -> list[Refused]:
 
 
 def _due(night: Night, evaluation: Evaluation) -> dict[str, str]:
-    """The systems to score, because their standing differs from the archive; each with the reason."""
+    """Return the systems to score, because their standing differs from the archive; each with the reason."""
     found = {}
     signatures = night.signatures(evaluation)
     for run in evaluation.archive.runs:

@@ -207,7 +207,7 @@ def _with_earlier(night: Night, past: History, evaluation: Evaluation, baselines
 
 
 def _earlier(night: Night, past: History, baselines: Iterable[str | None]) -> Iterator[StoredRun]:
-    """The runs of earlier nights among the baselines, under their names there, `SYSTEM (night N)`."""
+    """Yield the runs of earlier nights among the baselines, under their names there, `SYSTEM (night N)`."""
     named = {*baselines}
     wanted = {system: each for system, each in past.standings.items() if _name_of(system, each.night) in named}
     if not wanted:
@@ -245,7 +245,7 @@ def _baseline(job: NightlyEvaluation, past: History, system: str, why: str) -> s
 
 
 def _leader(job: NightlyEvaluation, past: History) -> list[str]:
-    """The best system of the earlier nights by the leading measure, if there is any."""
+    """Return the best system of the earlier nights by the leading measure, if there is any."""
     found = past.leaderboard(job.scored)
     return [system for system in found.systems if not math.isnan(found.leading(system))][:1]
 
@@ -255,7 +255,7 @@ def _name_of(system: str, night: int) -> str:
 
 
 def _values(result: Result) -> dict[tuple[str, str], dict[str, float]]:
-    """The numbers over all queries, by condition and measure, and system."""
+    """Return the numbers over all queries, by condition and measure, and system."""
     values: dict[tuple[str, str], dict[str, float]] = {}
     for (condition, system, measure), value in leaderboard_of(result.overall).values.items():
         values.setdefault((condition, measure), {})[system] = value

@@ -59,12 +59,12 @@ ARCHIVED = re.compile(r"manifest-(\d{8})\.json")
 
 
 def is_local(place: str) -> bool:
-    """Whether a place is a local path, for which fsspec is not needed."""
+    """Return whether a place is a local path, for which fsspec is not needed."""
     return "://" not in place
 
 
 def local_path(place: Location) -> str | None:
-    """The local path of a path or a local URL; None for other URLs."""
+    """Return the local path of a path or a local URL; None for other URLs."""
     path = os.fspath(place)
     return path.removeprefix(_LOCAL) if is_local(path.removeprefix(_LOCAL)) else None
 
@@ -81,20 +81,20 @@ def file_system(url: str, **options: object) -> tuple[AbstractFileSystem, str]:
 
 
 def as_path(place: Location) -> str:
-    """A path or URL as text. Raises `SettingsError` for another type."""
+    """Return a path or URL as text. Raises `SettingsError` for another type."""
     if not isinstance(place, str | os.PathLike):
         raise SettingsError(f"expected a path or URL; found the type {type(place).__name__}.")
     return os.fspath(place)
 
 
 def join_path(folder: Location, name: str) -> str:
-    """The place of a name in a folder."""
+    """Return the place of a name in a folder."""
     path = as_path(folder)
     return os.path.join(path, name) if is_local(path) else f"{path.rstrip('/')}/{name}"
 
 
 def parted(place: Location) -> tuple[str, str]:
-    """The folder and the name of a place; the folder of a bare name is empty."""
+    """Return the folder and the name of a place; the folder of a bare name is empty."""
     path = os.fspath(place)
     if is_local(path):
         return os.path.split(path)
@@ -110,7 +110,7 @@ def before_query(url: str) -> tuple[str, str]:
 
 
 def is_folder(place: Location) -> bool:
-    """Whether there is a folder. Errors of a storage are explained as an `InputError`."""
+    """Return whether there is a folder. Errors of a storage are explained as an `InputError`."""
     path = os.fspath(place)
     try:
         if is_local(path):
@@ -122,7 +122,7 @@ def is_folder(place: Location) -> bool:
 
 
 def is_file(place: Location) -> bool:
-    """Whether there is a file. Errors of a storage are explained as an `InputError`."""
+    """Return whether there is a file. Errors of a storage are explained as an `InputError`."""
     path = os.fspath(place)
     try:
         if is_local(path):
@@ -138,7 +138,7 @@ SMALL = 1 << 20
 
 
 def read_small(place: Location) -> bytes:
-    """The bytes of a file, or a pipe. More than `SMALL` bytes are an `InputError`. Raises as `read_whole`."""
+    """Return the bytes of a file, or a pipe. More than `SMALL` bytes are an `InputError`. Raises as `read_whole`."""
     path = os.fspath(place)
     if is_local(path) and _is_pipe(path):
         content = b"".join(_until(SMALL, _blocks(path)))
@@ -154,7 +154,7 @@ def read_small(place: Location) -> bytes:
 
 
 def read_whole(place: Location) -> bytes:
-    """The bytes of a regular file.
+    """Return the bytes of a regular file.
 
     Raises `FileNotFoundError`, and `OSError` or `InputError` for other problems. A pipe is not waited for, and a device
     is not read.
@@ -211,7 +211,7 @@ class Pipe(str):
 
 
 def readable(place: Location) -> str:
-    """A path or URL as text. A pipe is read to its end.
+    """Return a path or URL as text. A pipe is read to its end.
 
     Raises `InputError` if that fails, and `SettingsError` for another type.
     """
@@ -262,7 +262,7 @@ _BLOCK = 1 << 20
 
 
 def _blocks(path: str) -> Iterator[bytes]:
-    """The bytes of a pipe. Raises `InputError` if it has no writer."""
+    """Yield the bytes of a pipe. Raises `InputError` if it has no writer."""
     with open(path, "rb", buffering=0, opener=without_waiting) as pipe:
         block = _first_block(pipe)
         os.set_blocking(pipe.fileno(), True)
@@ -273,7 +273,7 @@ def _blocks(path: str) -> Iterator[bytes]:
 
 
 def _first_block(pipe: IO[bytes]) -> bytes | None:
-    """The bytes in a pipe that has a writer; None if it has not written yet, empty if it has closed the pipe."""
+    """Return the bytes in a pipe that has a writer; None if it has not written yet, empty if it has closed the pipe."""
     events = select.poll()
     events.register(pipe, select.POLLIN)
     deadline = time.monotonic() + WRITER_S
@@ -343,7 +343,7 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
 
 
 def protocols(filesystem: AbstractFileSystem) -> tuple[str, ...]:
-    """The protocols of the URLs of a file system."""
+    """Return the protocols of the URLs of a file system."""
     protocol = filesystem.protocol
     return (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
@@ -351,7 +351,7 @@ def protocols(filesystem: AbstractFileSystem) -> tuple[str, ...]:
 def all_below(
     filesystem: AbstractFileSystem, folder: str, deepest: int | None = None
 ) -> dict[str, Mapping[str, object]]:
-    """The details of all files and folders below a folder, at most `deepest` levels, by path; a file has itself.
+    """Return the details of all files and folders below a folder, at most `deepest` levels, by path; a file has itself.
 
     `find` of fsspec takes folders that it cannot list for empty ones, unless an object store lists all levels by one
     request. This function raises the error of the store. If there is no such folder, it raises `FileNotFoundError`, or
@@ -383,7 +383,7 @@ def all_below(
 
 
 def all_matching(filesystem: AbstractFileSystem, pattern: str) -> dict[str, Mapping[str, object]]:
-    """The details of all files and folders that a glob matches, by path, sorted.
+    """Return the details of all files and folders that a glob matches, by path, sorted.
 
     `glob` of fsspec takes folders that it cannot list for empty ones. This function raises the error of a store.
     """
@@ -402,7 +402,7 @@ def all_matching(filesystem: AbstractFileSystem, pattern: str) -> dict[str, Mapp
 
 
 def start_of(pattern: str) -> str:
-    """The folder in which a glob begins; empty for the working directory."""
+    """Return the folder in which a glob begins; empty for the working directory."""
     return "/".join(takewhile(lambda part: not has_magic(part), pattern.split("/")))
 
 
@@ -477,7 +477,7 @@ def stamp_of(info: Mapping[str, object]) -> str:
 
 
 def settles_in(info: Mapping[str, object]) -> float:
-    """The seconds until the stamp of an unchanged file is repeated: 0 if it already is, inf if it never is.
+    """Return the seconds until the stamp of an unchanged file is repeated: 0 if it already is, inf if it never is.
 
     It is inf if the modification time is in the future by more than the clocks of two hosts differ.
     """
@@ -535,7 +535,7 @@ def remember_all() -> None:
 
 
 def options() -> dict[str, dict[str, object]]:
-    """The options of all stores, to set them in another process."""
+    """Return the options of all stores, to set them in another process."""
     from fsspec.config import conf
 
     return {name: dict(each) for name, each in conf.items() if isinstance(each, Mapping)}

@@ -149,7 +149,7 @@ def check_writable(folder: Location) -> None:
 
 
 def _writable(url: str) -> tuple[AbstractFileSystem, str]:
-    """The file system of a URL and the path in it. Raises `InputError` for a protocol that only reads."""
+    """Return the file system of a URL and the path in it. Raises `InputError` for a protocol that only reads."""
     if url.partition("://")[0] in _READ_ONLY:
         expected = "a folder here or in a store (s3, gs, az, ...)"
         raise InputError(Problem(url, None, expected, "a web address, which can only be read", "Name another place."))
@@ -249,7 +249,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _locked_folder(folder: Path, prefix: str) -> tuple[Path, int]:
-    """A new folder inside another and the descriptor that holds its lock."""
+    """Return a new folder inside another and the descriptor that holds its lock."""
     while True:
         made = Path(mkdtemp(prefix=prefix, dir=folder))
         # Another process may take the folder for an abandoned one until it is locked.

@@ -31,7 +31,7 @@ class Compiled(BytecodeCache):
         self._maker = hashlib.sha256(beneath + sources).digest()
 
     def get_cache_key(self, name: str, filename: str | None = None) -> str:  # noqa: ARG002
-        """The name of the template."""
+        """Return the name of the template."""
         return name
 
     def load_bytecode(self, bucket: Bucket) -> None:

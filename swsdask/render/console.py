@@ -41,7 +41,7 @@ def standard_table(
     overflow: OverflowMethod = "ellipsis",
     vertical: VerticalAlignMethod = "top",
 ) -> Table:
-    """A table with a line below its headings, and empty lines around it if it has an `edge`.
+    """Return a table with a line below its headings, and empty lines around it if it has an `edge`.
 
     Columns are right-aligned, those of the headings in `left` left-aligned.
     """

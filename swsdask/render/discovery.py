@@ -54,7 +54,7 @@ class Numbers(Protocol):
 def spread_panels(
     found: Numbers, condition: str, marks: Marks, measures: Sequence[tuple[str, str]]
 ) -> list[dict[str, object]]:
-    """A panel per measure: each system's folds as ticks, their range, mean and standard deviation.
+    """Return a panel per measure: each system's folds as ticks, their range, mean and standard deviation.
 
     Empty if there are no spreads. The axis begins at 0 and ends at the first tick beyond the largest number.
     """
@@ -109,13 +109,13 @@ def _panel(found: Numbers, condition: str, marks: Marks, measure: str, heading: 
 
 
 def _axis(most: float) -> tuple[float, float]:
-    """The step between ticks, and the end of an axis that reaches `most` in at most five steps."""
+    """Return the step between ticks, and the end of an axis that reaches `most` in at most five steps."""
     step = next((step for step in _STEPS if most <= 5 * step), 10.0 ** math.ceil(math.log10(max(most, 1.0) / 5)))
     return step, step * max(1, math.ceil(round(most / step, 9)))
 
 
 def tallies(curves: pa.Table, systems: Sequence[str], marks: Marks) -> list[dict[str, object]]:
-    """The histograms of class sizes and fragment lengths of each drawn system; None for an empty one."""
+    """Return the histograms of class sizes and fragment lengths of each drawn system; None for an empty one."""
     drawn: list[dict[str, object]] = []
     for system in systems[:MOST_SYSTEMS]:
         own = curves.filter(pc.equal(curves["system"], system))
@@ -135,7 +135,7 @@ _LONGEST = 24
 
 
 def _doubling(x: float) -> tuple[int, str]:
-    """The bar of a class size: 1, 2, 3-4, 5-8, ..."""
+    """Return the bar of a class size: 1, 2, 3-4, 5-8, ..."""
     bar = max(0, math.ceil(math.log2(x))) if x > 0 else 0
     low, high = 2 ** (bar - 1) + 1, 2**bar
     return bar, str(high) if bar < 2 else f"{low:,}-{high:,}"
@@ -202,7 +202,7 @@ class Scores:
 
     @classmethod
     def of(cls, table: pa.Table) -> Scores:
-        """The numbers of a table of `model.results.SCORES`."""
+        """Return the numbers of a table of `model.results.SCORES`."""
         columns = [table[name].to_pylist() for name in ("condition", "system", "measure")]
         values = dict(zip(zip(*columns, strict=True), table["value"].to_pylist(), strict=True))
         conditions, systems, measures = (tuple(dict.fromkeys(column)) for column in columns)
@@ -213,7 +213,7 @@ class Scores:
         return self.values.get((condition, system, measure), math.nan)
 
     def groups(self) -> list[dict[str, Any]]:
-        """The measures that have numbers, by family: a heading, and (measure, heading) of each."""
+        """Return the measures that have numbers, by family: a heading, and (measure, heading) of each."""
         there = set(self.measures)
         found = [
             {"family": name, "heading": "", "columns": [(name, heading)]}
@@ -229,14 +229,14 @@ class Scores:
 
 
 def as_printed(measure: str, value: float) -> str:
-    """A number as printed: counts as integers, others with three decimals, `-` if undefined."""
+    """Return a number as printed: counts as integers, others with three decimals, `-` if undefined."""
     if math.isnan(value):
         return "-"
     return f"{value:,.0f}" if measure in COUNTS else f"{value:.3f}"
 
 
 def page(result: Result) -> str:
-    """The report as text."""
+    """Return the report as text."""
     found = Scores.of(result.table)
     manifest = result.manifest
     marks = {system: {"number": at + 1, "colour": at % COLOURS} for at, system in enumerate(found.systems)}
@@ -276,7 +276,7 @@ def page(result: Result) -> str:
 
 
 def _drawn(found: Scores) -> list[list[tuple[str, str]]]:
-    """The measures whose spread is drawn, with headings, in rows: single ones, then each family."""
+    """Return the measures whose spread is drawn, with headings, in rows: single ones, then each family."""
     rows = [[(name, heading) for name, heading in SINGLE.items() if name in found.measures]]
     for family, heading in FAMILIES.items():
         names = ((f"{family}_{end}", f"{heading} {word}") for end, word in WORDS.items())
@@ -285,7 +285,7 @@ def _drawn(found: Scores) -> list[list[tuple[str, str]]]:
 
 
 def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]]) -> list[dict[str, object]]:
-    """A row per system, of cells with a number and its spread."""
+    """Return a row per system, of cells with a number and its spread."""
     rows = []
     for system in found.systems:
         cells = []
@@ -300,7 +300,7 @@ def _rows(found: Scores, condition: str, marks: Mapping[str, Mapping[str, int]])
 
 
 def _read(manifest: Mapping[str, Any]) -> dict[str, object]:
-    """The counts of each system's input, and of what was dropped or clipped."""
+    """Return the counts of each system's input, and of what was dropped or clipped."""
     runs: Mapping[str, Any] = manifest.get("runs", {})
     reasons = list(dict.fromkeys(reason for run in runs.values() for reason in run["dropped"]))
     clipped: Sequence[str] = ["Clipped"] if any(run["clipped"] for run in runs.values()) else []

@@ -22,7 +22,10 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 @cache
 def environment() -> Environment:
-    """The templates, each compiled once. Text is escaped and visible, JSON has no NaN; they can call `counted`."""
+    """Return the templates, each compiled once.
+
+    Text is escaped and visible, JSON has no NaN; they can call `counted`.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # Not needed for tables in a terminal.
 
     from swsdask.render.compiled import Compiled
@@ -66,7 +69,7 @@ _NUMBERS = {float, int, type(None)}
 
 
 def style() -> Markup:
-    """The style sheet of all pages."""
+    """Return the style sheet of all pages."""
     return Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))
 
 

@@ -47,7 +47,7 @@ class TextTable:
         self.cells[row, column] = text
 
     def text(self, *, named: bool) -> str:
-        """The table as text, with the names of its rows if they are `named`."""
+        """Return the table as text, with the names of its rows if they are `named`."""
         widths = [max(map(len, level)) + _MARGIN for level in zip(*self.rows, strict=True)] if named else []
         headings = _Headings.of(list(self.columns), self._widest())
         lines = [" " * sum(widths) + "|" + "".join(f"{cell}|" for cell in level) for level in headings.lines()]
@@ -69,7 +69,7 @@ class TextTable:
         return "\n".join(lines) + "\n"
 
     def csv(self, *, named: bool) -> str:
-        """The table as CSV: cells are in quotes, cells that were not set are empty."""
+        """Return the table as CSV: cells are in quotes, cells that were not set are empty."""
         lines: list[list[str | None]] = [
             [*(["MasterKey"] if named else []), *("|".join(column) for column in self.columns)]
         ]
@@ -122,7 +122,7 @@ class _Headings:
         return [width for each in self.below for width in each.widths] if self.below else list(self.own)
 
     def lines(self) -> Iterator[list[str]]:
-        """The headings of every level, centred."""
+        """Yield the headings of every level, centred."""
         yield [_centred(title, width) for title, width in zip(self.titles, self.own, strict=True)]
         for levels in zip(*(each.lines() for each in self.below), strict=True):
             yield [cell for level in levels for cell in level]
@@ -148,7 +148,7 @@ _COLUMNS = "language,file,channel,termid,term,ref_bt,ref_et,sys_bt,sys_et,sys_sc
 
 
 def kwseval_alignment(alignment: pa.Table, language: str, texts: Mapping[str, str]) -> Iterator[str]:
-    """The lines of KWSEval's alignment.csv (-c) of one system, some at a time.
+    """Yield the lines of KWSEval's alignment.csv (-c) of one system, some at a time.
 
     `language` is that of the query list; `texts` has the searched text by query id.
     """
@@ -160,7 +160,7 @@ def kwseval_alignment(alignment: pa.Table, language: str, texts: Mapping[str, st
 def stdeval_alignment(
     alignment: pa.Table, language: str, texts: Mapping[str, str], types: Mapping[tuple[str, int], str]
 ) -> Iterator[str]:
-    """The lines of STDEval's CSV report (-C) of one system, some at a time; `types` are those of source.
+    """Yield the lines of STDEval's CSV report (-C) of one system, some at a time; `types` are those of source.
 
     QUIRK: a mapped detection is CORR and any other is FA, whatever the decision.
     """

@@ -75,7 +75,9 @@ _D = (1.6370678189, 3.5438892476, 1.0)
 def kwseval_det(
     alignment: pa.Table, targets: Mapping[str, float], trials: float, beta: float, parameters: Sequence[str]
 ) -> Iterator[str]:
-    """The lines of one system. QUIRK: for a single query the tool leaves out two of ten columns that are not defined.
+    """Yield the lines of one system.
+
+    QUIRK: for a single query the tool leaves out two of ten columns that are not defined.
 
     `targets` has the number of targets of every query that averages count, `trials` is the number of trials of each.
     `parameters` are those of trials and of the metric, for the heading.
@@ -141,7 +143,7 @@ def _sums(values: F64) -> F64:
 def _lines(
     scores: Iterable[str], miss: _Averaged, false_alarm: _Averaged, twv: _Averaged, beta: float
 ) -> Iterator[list[str]]:
-    """The numbers of each score's line, from P_miss, P_fa and TWV of the queries.
+    """Yield the numbers of each score's line, from P_miss, P_fa and TWV of the queries.
 
     QUIRK: without queries, P_miss has the deviate of 0. Its upper deviate is that of the mean if it has no standard
     errors, and is not defined if P_fa has none.
@@ -164,7 +166,7 @@ def _as_perl(value: float) -> str:
 
 
 def normal_deviate(probability: float) -> float:
-    """The standard normal variate below which a probability lies, by AS 111; NaN of NaN."""
+    """Return the standard normal variate below which a probability lies, by AS 111; NaN of NaN."""
     p = 1 - _LEAST if probability >= 1 else _LEAST if probability <= 0 else probability
     q = p - 0.5
     if abs(q) <= _MIDDLE:
@@ -299,7 +301,7 @@ def _group(part: ReportPart, scores: pa.Table, listed: Sequence[str]) -> Group:
 
 
 def _listed(alignment: pa.Table, evaluated: KwsevalContext) -> dict[str, list[str]]:
-    """The queries of each part that the block summary lists, sorted, by its title."""
+    """Return the queries of each part that the block summary lists, sorted, by its title."""
     rows = alignment.select(["query", "document", "channel"]).group_by(["query", "document", "channel"]).aggregate([])
     trials = [(row["query"], (row["document"], row["channel"] or 1)) for row in rows.to_pylist()]
     nowhere = evaluated.texts.keys() - {query for query, _ in trials}
@@ -324,7 +326,7 @@ def kwseval_reports(
 
 
 def _differing(evaluated: KwsevalContext, groups: Sequence[Group]) -> dict[str, list[str]]:
-    """The parameters that differ between groups, with the value of each group."""
+    """Return the parameters that differ between groups, with the value of each group."""
     seconds, trials = (
         [f"{group.part.seconds:.15g}" for group in groups],
         [f"{group.part.n_trials}" for group in groups],
@@ -334,7 +336,7 @@ def _differing(evaluated: KwsevalContext, groups: Sequence[Group]) -> dict[str, 
 
 
 def _of_trials(evaluated: KwsevalContext) -> str:
-    """The parameters of trials, as the heading of the error tradeoff has them."""
+    """Return the parameters of trials, as the heading of the error tradeoff has them."""
     timed = "" if evaluated.segments else f"'TrialsPerSecond' => '{evaluated.trials_per_second:.15g}', "
     timed += "" if evaluated.segments else f"'TotDur' => '{evaluated.whole.seconds:.15g}', "
     counted = f"'IncludeBlocksWithNoTargets' => '{evaluated.all_queries:d}', "
@@ -342,13 +344,13 @@ def _of_trials(evaluated: KwsevalContext) -> str:
 
 
 def _of_metric(evaluated: KwsevalContext) -> str:
-    """The parameters of TWV, likewise."""
+    """Return the parameters of TWV, likewise."""
     weights = f"BETA => '{evaluated.beta:.15g}', Ptarg => '{evaluated.p_target:.15g}', "
     return f"{weights}Cost => '{_cost(evaluated)}', Value => '{evaluated.c_miss:.15g}', "
 
 
 def _cost(evaluated: KwsevalContext) -> str:
-    """The cost of a false alarm: with four decimals where it is the tool's default."""
+    """Return the cost of a false alarm: with four decimals where it is the tool's default."""
     default = f"{evaluated.c_miss / 10:.4f}"
     return default if evaluated.c_fa == float(default) else f"{evaluated.c_fa:.15g}"
 
@@ -405,7 +407,7 @@ def _summary(evaluated: KwsevalContext, groups: Sequence[Group]) -> TextTable:
 
 
 def _blocks(evaluated: KwsevalContext, groups: Sequence[Group], *, whole: bool) -> TextTable:
-    """The block summary. It has the measures on request only for the `whole`."""
+    """Return the block summary. It has the measures on request only for the `whole`."""
     table = TextTable()
 
     def put(row: Name, heading: str, cells: Mapping[str, str]) -> None:
@@ -471,7 +473,7 @@ def _rates(numbers: Numbers, measure: str) -> dict[str, str]:
 
 
 def _best(overall: Numbers, cells: dict[str, str]) -> dict[str, str]:
-    """The cells of an optimum or supremum; NA if no query that averages count is detected."""
+    """Return the cells of an optimum or supremum; NA if no query that averages count is detected."""
     return cells if overall["n_detections"] else dict.fromkeys(cells, "NA")
 
 
@@ -486,7 +488,7 @@ def _precision(title: str, value: float) -> dict[str, str]:
 
 
 def _number(value: float, form: str) -> str:
-    """A number as Perl prints it; a mean with an infinite score is infinite."""
+    """Return a number as Perl prints it; a mean with an infinite score is infinite."""
     if abs(value) >= INFINITE / 2:
         return "Inf" if value > 0 else "-Inf"
     return "NA" if math.isnan(value) else format(value, form)

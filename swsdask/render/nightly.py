@@ -64,7 +64,7 @@ class BoardPage:
 
 
 def index(page: BoardPage) -> str:
-    """The page: the current leaderboard, changes of the last night, refused runs, trends, nights."""
+    """Return the page: the current leaderboard, changes of the last night, refused runs, trends, nights."""
     numbers, last = page.numbers, page.nights[-1]
     condition = numbers.conditions[0] if numbers.conditions else "all"
     trends = {trend.system: trend for trend in page.trends}
@@ -142,18 +142,18 @@ class EvaluationState:
 
 
 def overview(states: Sequence[EvaluationState]) -> str:
-    """The page of all evaluations, in their order."""
+    """Return the page of all evaluations, in their order."""
     latest = max((each.date for each in states), default="")
     return environment().get_template("overview.html.j2").render(rows=states, latest=latest, style=style())
 
 
 def page_of(night: Record) -> str | None:
-    """The report of a night, relative to the board; None if nothing was scored."""
+    """Return the report of a night, relative to the board; None if nothing was scored."""
     return f"nights/{night.number:08d}.html" if night.moves else None
 
 
 def summary(night: Record) -> str:
-    """A summary of a night in one line."""
+    """Return a summary of a night in one line."""
     reasons: dict[str, int] = {}
     for move in night.moves:
         reasons[move.reason] = reasons.get(move.reason, 0) + 1
@@ -165,7 +165,7 @@ def summary(night: Record) -> str:
 
 
 def atom_feed(page: BoardPage) -> str:
-    """An Atom feed with an entry per night, the last first."""
+    """Return an Atom feed with an entry per night, the last first."""
     identity = f"urn:swsdask:{quote(page.name, safe='')}"
     entries = [
         f"<entry><id>{identity}:{night.number}</id>"
@@ -228,13 +228,13 @@ def _open_metrics(value: float) -> str:
 
 
 def _within(url: str, problem: str) -> str:
-    """A problem without the name of its file, which is shown beside it."""
+    """Return a problem without the name of its file, which is shown beside it."""
     bare = problem.removeprefix(f"{url}:").strip()
     return f"line {bare}" if bare[:1].isdigit() else bare
 
 
 def _by_size(moves: Sequence[Move]) -> list[Move]:
-    """The moves, sorted: the largest loss first, those without a baseline last."""
+    """Return the moves, sorted: the largest loss first, those without a baseline last."""
     return sorted(moves, key=lambda m: (math.isnan(m.value - m.was), better(m.measure) * (m.value - m.was), m.system))
 
 
@@ -262,7 +262,7 @@ def _told(move: Move) -> str:
 
 
 def _span(trends: Sequence[Trend]) -> float:
-    """The largest range of the numbers of one system: the height of all trend lines."""
+    """Return the largest range of the numbers of one system: the height of all trend lines."""
     ranges = [max(values) - min(values) for trend in trends if (values := _finite(trend))]
     return max(ranges, default=0.0)
 
@@ -272,7 +272,7 @@ def _finite(trend: Trend) -> list[float]:
 
 
 def _line(trend: Trend | None, last: int, span: float) -> dict[str, object] | None:
-    """The path of a trend around its middle: a number holds until the night with the next one."""
+    """Return the path of a trend around its middle: a number holds until the night with the next one."""
     points = [] if trend is None else [point for point in trend.points if math.isfinite(point[1])]
     if trend is None or not points:
         return None
@@ -355,7 +355,7 @@ def print_system(rows: Sequence[Row], measure: str, n_nights: int) -> None:
 
 
 def text_plot(values: Sequence[float], measure: str) -> list[str]:
-    """The lines of a plot of numbers night by night; NaN means none."""
+    """Return the lines of a plot of numbers night by night; NaN means none."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return ["No night has a number."]
@@ -373,7 +373,7 @@ def text_plot(values: Sequence[float], measure: str) -> list[str]:
 
 
 def _standing(rows: Sequence[Row], n_nights: int) -> list[float]:
-    """The number that holds in each night, the latest one so far; NaN before the first."""
+    """Return the number that holds in each night, the latest one so far; NaN before the first."""
     scored = {row["night"]: row["value"] for row in rows}
     values, now = [], math.nan
     for night in range(1, n_nights + 1):

@@ -71,6 +71,6 @@ def _lines(
 
 
 def _texts(column: pa.ChunkedArray, text: Callable[[str | None], str]) -> list[str]:
-    """The text of every name in a column; each name is written once."""
+    """Return the text of every name in a column; each name is written once."""
     known = {name: text(name) for name in column.unique().to_pylist()}
     return [known[name] for name in column.to_pylist()]

@@ -37,7 +37,7 @@ Official = Callable[[Path], Sequence[Path]]
 
 
 def known_outputs(names: Iterable[str]) -> list[str]:
-    """The names of outputs. Raises `SettingsError` for one that is not in `OUTPUTS`."""
+    """Return the names of outputs. Raises `SettingsError` for one that is not in `OUTPUTS`."""
     chosen = list(names)
     unknown = [name for name in chosen if name not in OUTPUTS]
     if unknown:
@@ -46,7 +46,7 @@ def known_outputs(names: Iterable[str]) -> list[str]:
 
 
 def written_by_default(result: Result) -> tuple[str, ...]:
-    """All of `OUTPUTS`, without scores.json for a result with many numbers."""
+    """Return all of `OUTPUTS`, without scores.json for a result with many numbers."""
     return tuple(each for each in OUTPUTS if each != "json" or result.score_rows.num_rows <= MOST_IN_JSON)
 
 
@@ -148,7 +148,10 @@ def read_outputs(directory: Location) -> Result:
 
 @contextmanager
 def _listed(directory: Location, file: str, files: Mapping[str, object]) -> Iterator[bytes]:
-    """The content of a file that the manifest lists. Raises `InputError` for another, and if it cannot be read."""
+    """Provide the content of a file that the manifest lists.
+
+    Raises `InputError` for another, and if it cannot be read.
+    """
     place = join_path(directory, file)
     if file not in files:
         output = file.partition(".")[0]
@@ -165,7 +168,7 @@ def _listed(directory: Location, file: str, files: Mapping[str, object]) -> Iter
 
 
 def is_result(directory: Location) -> bool:
-    """Whether a place is a directory that `write_outputs` wrote."""
+    """Return whether a place is a directory that `write_outputs` wrote."""
     return is_file(join_path(directory, "scores.parquet"))
 
 
@@ -193,7 +196,7 @@ def _write_manifest(directory: Path, manifest: Mapping[str, object]) -> None:
 
 
 def _own_hash(manifest: Mapping[str, object]) -> str:
-    """The hash of the content of a manifest, whatever its layout."""
+    """Return the hash of the content of a manifest, whatever its layout."""
     return str(fingerprint(as_json(manifest).encode())["xxh3_128"])
 
 

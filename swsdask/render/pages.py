@@ -51,7 +51,7 @@ def provenance(manifest: Mapping[str, object]) -> list[dict[str, object]]:
 
 
 def runs(manifest: Mapping[str, Any]) -> dict[str, object]:
-    """The counts of what was read, dropped or rounded: a row per system and a column per entry of `COUNTS`."""
+    """Return the counts of what was read, dropped or rounded: a row per system and a column per entry of `COUNTS`."""
     return {
         "outside": OUTSIDE.get(manifest.get("settings", {}).get("outside"), ""),
         "columns": list(COUNTS.values()),
@@ -67,12 +67,12 @@ def runs(manifest: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _total(count: int | Mapping[str, int]) -> int:
-    """A number, or the sum of numbers by id."""
+    """Return a number, or the sum of numbers by id."""
     return sum(count.values()) if isinstance(count, Mapping) else count
 
 
 def _flat(entries: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Every value with its path; lists on one line. Unset and empty values are left out."""
+    """Yield every value with its path; lists on one line. Unset and empty values are left out."""
     for name, value in entries.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
@@ -88,13 +88,13 @@ COLOURS, DASHES = 6, 3
 
 
 def mark(found: Leaderboard, system: str) -> dict[str, int]:
-    """The marks of a system in every table and picture: its number, colour and dash pattern."""
+    """Return the marks of a system in every table and picture: its number, colour and dash pattern."""
     place = found.place(system)
     return {"number": place + 1, "colour": place % COLOURS, "dash": place // COLOURS % DASHES}
 
 
 def cell(measure: str, value: float) -> dict[str, str]:
-    """A number in a table that sorts: its text, and all its digits."""
+    """Return a number in a table that sorts: its text, and all its digits."""
     return {"text": written(measure, value), "sort": "" if math.isnan(value) else repr(value)}
 
 
@@ -103,7 +103,7 @@ MOST_DRAWN = 24
 
 
 def drawn(found: Leaderboard, condition: str) -> tuple[str, ...]:
-    """The systems of a condition whose curves are on the page."""
+    """Return the systems of a condition whose curves are on the page."""
     return found.ranked(condition)[: max(1, MOST_DRAWN // max(1, len(found.conditions)))]
 
 
@@ -112,7 +112,7 @@ MOST_NUMBERS = 300_000
 
 
 def by_condition(found: Leaderboard) -> tuple[Mapping[str, object] | None, list[str]]:
-    """All numbers over all queries, and what was left out for lack of room, as `by_query`.
+    """Return all numbers over all queries, and what was left out for lack of room, as `by_query`.
 
     If there is no room for all measures of all systems, the first systems are shown with the measures of the
     leaderboard, or with the ranking measure alone. The numbers are None if there is only one condition.
@@ -140,7 +140,7 @@ def by_condition(found: Leaderboard) -> tuple[Mapping[str, object] | None, list[
 
 
 def _leading(measures: Iterable[str], found: Leaderboard) -> str:
-    """The measure that ranks systems, or the first one if there is no ranking measure."""
+    """Return the measure that ranks systems, or the first one if there is no ranking measure."""
     names = [*measures]
     return next((name for name in found.by if name in names), names[0])
 
@@ -212,7 +212,7 @@ def numbers_by_query(scores: pa.Table, condition: str) -> tuple[dict[str, float]
 
 
 def _rows_by_query(rows: pa.Table, found: Leaderboard) -> pa.Table:
-    """The rows that a page shows: by query, in the first condition, for measures that are shown by query."""
+    """Return the rows that a page shows: by query, in the first condition, for measures that are shown by query."""
     hidden = {row.name for row in TABLE if not row.by_query}
     rows = rows_with(rows, condition=found.conditions[:1])
     rows = rows.filter(pc.is_valid(rows["query"]))
@@ -220,7 +220,7 @@ def _rows_by_query(rows: pa.Table, found: Leaderboard) -> pa.Table:
 
 
 def _texts_of(queries: Sequence[str], texts: pa.Table | None) -> list[str]:
-    """The text of each query, "" where there is none."""
+    """Return the text of each query, "" where there is none."""
     known = {} if texts is None else dict(zip(*(texts[name].to_pylist() for name in ("query", "text")), strict=True))
     return [known.get(query, "") for query in queries]
 
@@ -231,7 +231,7 @@ _POWERS = np.array([10.0**power for power in range(301)])
 
 
 def number(value: float) -> Number:
-    """A number as JSON has it: six significant digits, None if undefined, infinities as strings."""
+    """Return a number as JSON has it: six significant digits, None if undefined, infinities as strings."""
     return numbers(np.array([value]))[0]
 
 
@@ -257,6 +257,6 @@ def numbers(values: F64) -> list[Number]:
 
 
 def path(x: F64, y: F64) -> str:
-    """The line through points as the data of an SVG path, to tenths of a unit."""
+    """Return the line through points as the data of an SVG path, to tenths of a unit."""
     between = "L".join(["%.1f %.1f"] * len(x))
     return f"M{between}" % tuple(np.column_stack([x, y]).ravel().tolist())

@@ -79,7 +79,7 @@ def write_rank_correlation(found: RankCorrelation, scores: Leaderboard, director
 
 
 def page(found: RankCorrelation, scores: Leaderboard, signature: str) -> str:
-    """The comparison as one HTML file."""
+    """Return the comparison as one HTML file."""
     template = environment().get_template("rank_correlation.html.j2")
     return template.render(
         condition=found.condition,
@@ -91,7 +91,7 @@ def page(found: RankCorrelation, scores: Leaderboard, signature: str) -> str:
 
 
 def compared(found: RankCorrelation, scores: Leaderboard) -> dict[str, object]:
-    """The template's data: the winner under each measure, and the matrix."""
+    """Return the template's data: the winner under each measure, and the matrix."""
     return {
         "summary": _summary(found),
         "winners": list(_winners(found, scores)),
@@ -111,7 +111,7 @@ def notes(found: RankCorrelation) -> list[str]:
 
 
 def _summary(found: RankCorrelation) -> str:
-    """The summary in one sentence. A measure that is equal for all systems has no winner."""
+    """Return the summary in one sentence. A measure that is equal for all systems has no winner."""
     n = counted(len(found.measures), "measures")
     always = set(found.systems).intersection(*found.winners)
     if always:
@@ -146,7 +146,7 @@ def _taus(found: RankCorrelation, headings: Sequence[str], columns: range) -> Ta
 
 
 def _tau(found: RankCorrelation, row: int, column: int) -> float:
-    """The number in each box of the matrix; NaN on the diagonal."""
+    """Return the number in each box of the matrix; NaN on the diagonal."""
     if row == column:
         return math.nan
     return float((found.tau_b if row > column else found.tau_ap_symmetric)[row, column])
@@ -198,13 +198,13 @@ def _box(
 
 
 def _colour(tau: float) -> dict[str, object]:
-    """The colour and opacity of a box; none for NaN."""
+    """Return the colour and opacity of a box; none for NaN."""
     share = 0 if math.isnan(tau) else round(STRONGEST * abs(tau))
     return {"colour": "unlike" if tau < 0 else "alike", "share": share}
 
 
 def _firsts(found: RankCorrelation, scores: Leaderboard, place: int, left: int, top: int) -> dict[str, object]:
-    """The discs of the winners in a box of the diagonal."""
+    """Return the discs of the winners in a box of the diagonal."""
     winners = found.winners[place]
     x, y = left + WIDTH * (place + 0.5), top + HEIGHT * (place + 0.5)
     marks = [mark(scores, system) for system in winners] if len(winners) <= DISCS else []

@@ -49,7 +49,7 @@ Position = TypeVar("Position", float, F64)
 
 
 def plots(curves: Mapping[str, F64], prior_log_odds: float) -> list[dict[str, object]]:
-    """The plots, with curves as the data of SVG paths. A cost without the curve "default" has no plots.
+    """Return the plots, with curves as the data of SVG paths. A cost without the curve "default" has no plots.
 
     `curves` has rows of (prior log-odds, cost) by ascending x; they are clipped at the top of the frame.
     """
@@ -78,12 +78,12 @@ def _relative(points: F64, floor: F64) -> F64:
 
 
 def _error_rate(prior_log_odds: F64) -> F64:
-    """The error rate of always deciding for the more probable class."""
+    """Return the error rate of always deciding for the more probable class."""
     return np.exp(-np.abs(prior_log_odds)) / (1.0 + np.exp(-np.abs(prior_log_odds)))
 
 
 def _entropy(prior_log_odds: F64) -> F64:
-    """The entropy of the class, in bits."""
+    """Return the entropy of the class, in bits."""
     rarer = _error_rate(prior_log_odds)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -(rarer * np.log2(rarer) + (1.0 - rarer) * np.log1p(-rarer) / math.log(2.0))
@@ -172,7 +172,7 @@ DRAWN = 12
 
 
 def calibration(curves: pa.Table, found: Leaderboard) -> dict[str, dict[str, object]]:
-    """The section of each condition that has C_nxe."""
+    """Return the section of each condition that has C_nxe."""
     sections = {}
     for condition in found.conditions:
         systems = found.ranked(condition)
@@ -202,7 +202,7 @@ def _table_and_pictures(
     pictures: Sequence[Mapping[str, object]],
     n_drawn: int,
 ) -> dict[str, object]:
-    """The numbers of systems in a condition, and their pictures, the first of which are open."""
+    """Return the numbers of systems in a condition, and their pictures, the first of which are open."""
     return {
         "columns": [{"heading": _heading(measure), "title": describe(measure).title} for measure in columns],
         "rows": [
@@ -220,7 +220,7 @@ def _table_and_pictures(
 
 
 def _plots(points: pa.Table, found: Leaderboard, condition: str, system: str) -> list[dict[str, object]]:
-    """The plots of a system; none if none of its curves has two points."""
+    """Return the plots of a system; none if none of its curves has two points."""
     curves = {name: _by_prior(own) for name, own in rows_by(points, "curve").items()}
     threshold = found.value(condition, system, "bayes_threshold")
     return plots(curves, -threshold)
@@ -255,7 +255,7 @@ _UNIT_SQUARE = _Frame(_TICKS, _TICKS)
 
 
 def retrieval(curves: pa.Table, found: Leaderboard) -> dict[str, dict[str, object]]:
-    """The section of each condition that has average precision."""
+    """Return the section of each condition that has average precision."""
     at_ranks = [measure for measure in found.measures if measure.startswith("precision_at_rank@")]
     columns = [measure for measure in (*RETRIEVAL_COLUMNS, *at_ranks) if measure in found.measures]
     sections = {}
@@ -293,7 +293,10 @@ def _precision_recall(points: pa.Table) -> dict[str, object] | None:
 
 
 def _path(recall: F64, precision: F64) -> str:
-    """A line through points. Of consecutive points within half a unit of the picture, only the first is drawn."""
+    """Return a line through points.
+
+    Of consecutive points within half a unit of the picture, only the first is drawn.
+    """
     places = np.stack([_UNIT_SQUARE.x_of(recall), _UNIT_SQUARE.y_of(precision)])
     moved = np.any(np.diff(np.rint(2.0 * places)) != 0.0, axis=0)
     return path(*places[:, np.append(True, moved)])

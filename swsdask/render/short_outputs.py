@@ -67,7 +67,7 @@ def write_trec_output(result: Result, directory: Path) -> list[Path]:
 
 
 def trec_lines(scores: pa.Table, system: str, *, all_topics: bool) -> str:
-    """The lines of one system, of all topics or those with rows; `scores` are its rows."""
+    """Return the lines of one system, of all topics or those with rows; `scores` are its rows."""
     overall, topics = numbers_by_query(scores, "all")
     lines = [
         f"{name:<22}\t{topic}\t{number}\n"
@@ -80,7 +80,7 @@ def trec_lines(scores: pa.Table, system: str, *, all_topics: bool) -> str:
 
 
 def _written(numbers: dict[str, float]) -> Iterator[tuple[str, str]]:
-    """The tool's names and numbers of the measures that are there, in the tool's order."""
+    """Yield the tool's names and numbers of the measures that are there, in the tool's order."""
     theirs = {ours: name for name, ours in names_in("trec_eval").items()}
     names = {name: parse_name(name) for name in numbers}
     for measure in _ORDER:
@@ -154,7 +154,7 @@ def write_mediaeval_output(result: Result, loaded: Loaded, directory: Path) -> l
 
 
 def mediaeval_output(result: Result, loaded: Loaded, system: str) -> str:
-    """The lines for one system."""
+    """Return the lines for one system."""
     number = _overall(result, system)
     run, settings = result.manifest["runs"][system], result.manifest["settings"]
     if settings["compat"] != "mediaeval":
@@ -194,13 +194,13 @@ def mediaeval_output(result: Result, loaded: Loaded, system: str) -> str:
 
 
 def java_float(value: float) -> str:
-    """A number rounded to float32, as Java's `Float.toString` prints it: 0.25, 1.0E-5, NaN, -Infinity."""
+    """Return a number rounded to float32, as Java's `Float.toString` prints it: 0.25, 1.0E-5, NaN, -Infinity."""
     with np.errstate(over="ignore"):
         return _as_java(np.float32(value))
 
 
 def java_double(value: float) -> str:
-    """A number as Java's `Double.toString` prints it."""
+    """Return a number as Java's `Double.toString` prints it."""
     return _as_java(np.float64(value))
 
 
@@ -214,7 +214,7 @@ def _as_java(number: np.floating) -> str:
 
 
 def _overall(result: Result, system: str) -> dict[str, float]:
-    """The numbers of the condition "all" over all queries."""
+    """Return the numbers of the condition "all" over all queries."""
     own = result.score_rows.among([system])
     rows = own.filter(pc.and_(pc.equal(own["condition"], "all"), pc.is_null(own["query"])))
     return dict(zip(rows["measure"].to_pylist(), rows["value"].to_pylist(), strict=True))
@@ -259,7 +259,7 @@ def write_tde_output(result: Result, directory: Path) -> list[Path]:
 
 
 def output_files(result: Result, system: str) -> dict[str, str]:
-    """The text of each file of one system."""
+    """Return the text of each file of one system."""
     own = result.score_rows.among([system])
     columns = (own[name].to_pylist() for name in ("condition", "measure", "value"))
     values = {(condition, measure): value for condition, measure, value in zip(*columns, strict=True)}
@@ -270,7 +270,7 @@ def output_files(result: Result, system: str) -> dict[str, str]:
 
 
 def tde_files(values: NumbersOfSystem, folds: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
-    """The files of tde; `folds` has the names of the folds and the number of `stretches` of each condition."""
+    """Return the files of tde; `folds` has the names of the folds and the number of `stretches` of each condition."""
     return {
         name: "\n".join(
             _block(f"{title} {_TITLES[condition]}", rows, values, condition, folds, swapped=name == "nlp")

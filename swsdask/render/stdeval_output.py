@@ -120,7 +120,7 @@ def _blocks(scores: pa.Table, evaluated: StdevalContext) -> list[Block]:
 def occurrence_report(
     system: str, attributes: Mapping[str, str], blocks: Sequence[Block], alignment: pa.Table, evaluated: StdevalContext
 ) -> str:
-    """The occurrence report of one system; `attributes` are those of its list of detections."""
+    """Return the occurrence report of one system; `attributes` are those of its list of detections."""
     rule = "+" + "-" * _FIRST + ("+" + "-" * _BLOCK) * len(blocks) + "+"
     false_alarms = _false_alarms(alignment, evaluated.types)
     times = evaluated.times[system]

@@ -42,7 +42,7 @@ def print_coverage_study(study: CoverageStudy) -> None:
 
 
 def coverage_json(study: CoverageStudy, signature: str) -> str:
-    """The table as JSON, with the signature of the study."""
+    """Return the table as JSON, with the signature of the study."""
     made = {
         "signature": signature,
         "seed": study.seed,
@@ -67,7 +67,7 @@ def write_coverage_study(study: CoverageStudy, directory: Location, signature: s
 
 
 def coverage_page(study: CoverageStudy, signature: str) -> str:
-    """The study as one HTML file."""
+    """Return the study as one HTML file."""
     kinds = {
         "interval": "Intervals that hold the true value",
         "test": "Tests that reject the equality of equal systems",
@@ -87,7 +87,7 @@ def coverage_page(study: CoverageStudy, signature: str) -> str:
 
 
 def _figure(study: CoverageStudy, kind: str) -> dict[str, object]:
-    """A dot and its interval for each row of one kind."""
+    """Return a dot and its interval for each row of one kind."""
     low, high, step = _SCALES[kind]
     rows = [row for row in study.rows if row["name"].endswith("interval") == (kind == "interval")]
 
@@ -144,7 +144,7 @@ BLACK = 24
 
 
 def gap_numbers(study: GapStudy) -> list[Row]:
-    """A row for every function: medians and ranges over the other functions, averaged over replicates.
+    """Return a row for every function: medians and ranges over the other functions, averaged over replicates.
 
     `low` and `high` are the 5th and the 95th percentile of the median over replicates, `best` the share of replicates
     in which the median is the highest.
@@ -194,13 +194,13 @@ def write_gap_study(study: GapStudy, directory: Location, signature: str) -> lis
 
 
 def gap_json(study: GapStudy, signature: str) -> str:
-    """The table of functions as JSON, with the signature of the study."""
+    """Return the table of functions as JSON, with the signature of the study."""
     made = {"signature": signature, "seed": study.seed, "replicates": len(study.tau), "functions": gap_numbers(study)}
     return as_json(made, indent=2) + "\n"
 
 
 def gap_page(study: GapStudy, signature: str) -> str:
-    """The study as one HTML file."""
+    """Return the study as one HTML file."""
     rows = gap_numbers(study)
     template = environment().get_template("gap_study.html.j2")
     return template.render(
@@ -223,7 +223,7 @@ def _rows(study: GapStudy) -> pa.Table:
 
 
 def _families(rows: list[Row]) -> list[Row]:
-    """The kinds of functions, each with its colour and its best function."""
+    """Return the kinds of functions, each with its colour and its best function."""
     found = []
     for colour, (family, members) in enumerate(groupby(rows, key=lambda row: row["family"])):
         own = list(members)
@@ -234,7 +234,7 @@ def _families(rows: list[Row]) -> list[Row]:
 
 
 def _medians(rows: list[Row]) -> dict[str, object]:
-    """The first figure: a dot and a line per function."""
+    """Return the first figure: a dot and a line per function."""
     families = _families(rows)
     low: float = min(0.0, *(row["lowest"] for row in rows))
     bottom = HEIGHT - BOTTOM
@@ -269,7 +269,7 @@ _ENDS = ("median", "low", "high", "lowest", "highest")
 
 
 def _matrix(study: GapStudy) -> dict[str, object]:
-    """The second figure: the mean tau of every pair in grey; darker is higher."""
+    """Return the second figure: the mean tau of every pair in grey; darker is higher."""
     tau = study.tau.mean(axis=0)
     least = float(tau.min())
 

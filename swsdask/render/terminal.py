@@ -102,7 +102,7 @@ def _print_condition(
 def _parts(
     console: Console, found: Leaderboard, condition: str, systems: Sequence[str], groups: Sequence[Sequence[str]]
 ) -> list[list[str]]:
-    """The columns of the tables that `groups` need: groups side by side as far as the console is wide."""
+    """Return the columns of the tables that `groups` need: groups side by side as far as the console is wide."""
     if console.width >= FULL_WIDTH:  # To measure the tables would take longer than to print them.
         return [[measure for group in groups for measure in group]]
     parts: list[list[str]] = [[]]
@@ -119,7 +119,7 @@ def _parts(
 def _table(
     found: Leaderboard, condition: str, systems: Sequence[str], columns: Sequence[str], *, unbounded: bool = False
 ) -> Table:
-    """The table of a condition, a line per system; `unbounded` if there is room for all columns."""
+    """Return the table of a condition, a line per system; `unbounded` if there is room for all columns."""
     table = standard_table()
     table.add_column("System", overflow="fold", max_width=_WIDEST_NAME, vertical="bottom")
     for measure in columns:
@@ -164,7 +164,7 @@ def print_discovery(result: Result, console: Console | None = None) -> None:
 
 
 def _of_one(found: Scores, condition: str, whole: bool) -> Table:
-    """A row per measure; without spread if `whole`, which has no folds."""
+    """Return a row per measure; without spread if `whole`, which has no folds."""
     system = found.systems[0]
     spread = [""] if whole else list(_SPREAD)
     table = standard_table(("Measure", *("Value" if whole else _SPREAD[end] for end in spread)), ("Measure",))
@@ -180,7 +180,7 @@ def _of_one(found: Scores, condition: str, whole: bool) -> Table:
 
 
 def _named(measure: str) -> str:
-    """A measure in words: matching_f_score is `Matching F-score`."""
+    """Return a measure in words: matching_f_score is `Matching F-score`."""
     if measure in COUNTS or measure in SINGLE:
         return {**COUNTS, **SINGLE}[measure]
     family, _, end = measure.partition("_")

@@ -103,7 +103,7 @@ def align_systems(
     progress: Progress,
     spill: system_rows.Spill,
 ) -> dict[str, system_rows.Rows]:
-    """The rows of `model.results.ALIGNMENT` of each run, encoded, in memory or spilled.
+    """Return the rows of `model.results.ALIGNMENT` of each run, encoded, in memory or spilled.
 
     A run of at most `FEW_ROWS` detections is one task. The cells of a larger one are tasks, and merged here.
 
@@ -150,7 +150,7 @@ class _WholeRun:
 
 
 def _align_whole(whole: _WholeRun, reference: Reference) -> tuple[str, pa.Buffer]:
-    """The encoded rows of a small run."""
+    """Return the encoded rows of a small run."""
     run, unknown = whole.run, UnknownDocuments.of(whole.run)
     mapped = np.zeros(len(targets_of(reference).query), np.bool_)
     parts = []
@@ -164,7 +164,7 @@ def _align_whole(whole: _WholeRun, reference: Reference) -> tuple[str, pa.Buffer
 def _encoded(
     run: Run, parts: Sequence[Rows], mapped: Bool, reference: Reference, unknown: UnknownDocuments
 ) -> pa.Buffer:
-    """The rows of sorted parts, and the targets without a trial, as a Parquet file."""
+    """Return the rows of sorted parts, and the targets without a trial, as a Parquet file."""
     missed = _missed(targets_of(reference), ~mapped)
     return encoded_in_turn((_table(run, rows, reference, unknown) for rows in _merged([*parts, missed])), ALIGNMENT)
 
@@ -218,7 +218,7 @@ def _align(
 
 
 def _rows(trials: Trials, detections: Detections, targets: Targets, unknown: UnknownDocuments) -> Rows:
-    """The trials of a cell, in their own order."""
+    """Return the trials of a cell, in their own order."""
     rows = np.zeros(len(trials), ROW)
     at: slice | I64 = slice(None) if trials.row is None else trials.row
     for name in ("query", "channel", "start", "score"):
@@ -247,7 +247,7 @@ def _in_order(rows: Rows) -> Rows:
 
 
 def _missed(targets: Targets, wanted: Bool) -> Rows:
-    """The targets that no trial is mapped to, in canonical order."""
+    """Return the targets that no trial is mapped to, in canonical order."""
     rows = np.zeros(int(wanted.sum()), ROW)
     for name in ("query", "document", "channel"):
         rows[name] = getattr(targets, name)[wanted]

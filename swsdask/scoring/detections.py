@@ -68,7 +68,7 @@ class CellTask:
         return sum(cell.rows for cell in self.cells)
 
     def count(self, shared: Shared) -> dict[str, Statistics]:
-        """The statistics of the cells, by system; `shared` is the reference and the `Round`.
+        """Return the statistics of the cells, by system; `shared` is the reference and the `Round`.
 
         Raises `ExecutionError` that names the cell, and the `SwsdaskError` that reading or alignment raises.
         """
@@ -246,7 +246,7 @@ def read_ahead(
 
 
 def cell_name(cell: Cell) -> str:
-    """The name of a cell in errors."""
+    """Return the name of a cell in errors."""
     return f"system {cell.system}: {cell.source} ({counted(cell.rows, 'rows')})"
 
 
@@ -277,16 +277,16 @@ class Round:
         return cls._needed(scores, {name: {s: p for s, p in of.items() if p is not None} for name, of in every.items()})
 
     def without(self, known: Mapping[str, Statistics]) -> Self:
-        """The round without the statistics that are known, by system."""
+        """Return the round without the statistics that are known, by system."""
         left = {name: {s: p for s, p in of.items() if s not in known[name]} for name, of in self.prepared.items()}
         return self._needed(self.scores, left)
 
     def columns(self, system: str, reference: Reference) -> list[str]:
-        """The columns of detections that the statistics of a system need."""
+        """Return the columns of detections that the statistics of a system need."""
         return _columns(self.prepared[system], reference)
 
     def checks(self, system: str, reference: Reference) -> bool:
-        """Whether counting checks all rows of a system, so that reading need not check them.
+        """Return whether counting checks all rows of a system, so that reading need not check them.
 
         Alignment refuses unknown codes; if every detection is a trial, `Counts` checks all scores and decisions.
         """
@@ -306,7 +306,7 @@ def _columns(statistics: Collection[type[Statistic]], reference: Reference) -> l
 
 
 def rounds(needed: Iterable[type[Statistic]]) -> list[tuple[type[Statistic], ...]]:
-    """The needed statistics and those that they come `after`, each in the earliest possible round."""
+    """Return the needed statistics and those that they come `after`, each in the earliest possible round."""
     before: dict[type[Statistic], tuple[type[Statistic], ...]] = {}
     waiting = list(needed)
     while waiting:
@@ -370,7 +370,7 @@ class DetectionSource:
         statistics: Sequence[StatisticType],
         found: Mapping[str, Statistics],
     ) -> Plan | None:
-        """The round of the runs that need one of `statistics`."""
+        """Return the round of the runs that need one of `statistics`."""
         this = Round.of(statistics, {run.system: run.scores for run in group}, found, self._reference)
         if not this.prepared:
             return None
@@ -408,7 +408,7 @@ _BYTES = {field.name: field.type.bit_width // 8 for field in DETECTION_COLUMNS}
 def _of_cell(
     cell: Cell, columns: Sequence[str], detections: Detections, reference: Reference, this: Round
 ) -> Statistics:
-    """The statistics of a cell; if counting checks the rows, `Counts` is computed before the others."""
+    """Return the statistics of a cell; if counting checks the rows, `Counts` is computed before the others."""
     prepared = this.prepared[cell.system]
     aligned = any(statistic.aligned for statistic in prepared)
     scores = this.scores[cell.system]

@@ -40,7 +40,7 @@ def check_complete(cells: Cells, run: Run, counts: Counts, reference: Reference)
 
 
 def _first_missing(cells: Cells, run: Run, query: int, reference: Reference) -> int:
-    """The first document without a trial of a query."""
+    """Return the first document without a trial of a query."""
     found = np.zeros(reference.n_documents, np.bool_)
     columns = [*trial_columns(reference.rule, reference.n_groups, False)]
     for cell in cells(run.system, ROWS_PER_CELL):

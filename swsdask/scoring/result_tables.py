@@ -91,7 +91,7 @@ _AT_ONCE = 16
 def result_tables(
     system: str, scored: Scored, families: Sequence[Measure], names: Sequence[str] | None
 ) -> tuple[pa.Table, pa.Table]:
-    """The numbers and the curves of one system, as coded rows of `SCORES` and `CURVES`.
+    """Return the numbers and the curves of one system, as coded rows of `SCORES` and `CURVES`.
 
     Only the numbers in `names`; None: all that the measures yield. The name `twv@` means `twv@0.5` and other points.
     Numbers are ordered by condition, then those over all queries before those of each query in the order of the list,
@@ -171,7 +171,7 @@ class RowOrder:
 
 @lru_cache(maxsize=2)
 def _in_order(rows: RowOrder) -> tuple[I64, tuple[pa.Array, pa.Array, pa.Array]]:
-    """The order of the rows; and their conditions, queries and measures, in that order."""
+    """Return the order of the rows; and their conditions, queries and measures, in that order."""
     names, at, lengths = zip(*rows.columns, strict=True) if rows.columns else ((), (), ())
     condition = np.repeat(np.array(at, np.int64), lengths)
     order = np.argsort(condition * (len(rows.query_ids) + 1) + rows.queries, kind="stable")
@@ -209,7 +209,7 @@ def _curve_table(system: str, curves_of_parts: Iterable[Curve]) -> pa.Table:
 
 
 def _each_named(names: Sequence[str], place: I64 | I32, appear: Iterable[int] | None = None) -> pa.Array:
-    """A column of the names at the indices `place`. Names may be equal; no name is in the dictionary twice.
+    """Return a column of the names at the indices `place`. Names may be equal; no name is in the dictionary twice.
 
     `appear` are the indices that occur, in order of first appearance; None: they are in ascending order.
     """
@@ -219,7 +219,7 @@ def _each_named(names: Sequence[str], place: I64 | I32, appear: Iterable[int] | 
 
 
 def name_column(names: Sequence[str], code: I64 | I32) -> pa.Array:
-    """A column of names from their codes; a negative code means no name."""
+    """Return a column of names from their codes; a negative code means no name."""
     missing = code < 0 if code.min(initial=0) < 0 else None
     codes = pa.array(code.astype(np.int32, copy=False), mask=missing)
     return pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
@@ -260,7 +260,7 @@ class CachedResults:
         return results
 
     def read(self, systems: Iterable[Run]) -> dict[str, SystemResults]:
-        """The cached results of some systems."""
+        """Return the cached results of some systems."""
         places = {run.system: self._place(run.system) for run in systems}
         rows = self.files.read(set(places.values()))
         found = {}
@@ -272,7 +272,7 @@ class CachedResults:
         return found
 
     def count_missing(self, systems: Iterable[Run], most: int) -> int:
-        """The number of systems whose results are not cached, counted up to `most`."""
+        """Return the number of systems whose results are not cached, counted up to `most`."""
         missing = (run for run in systems if not self.files.has(self._place(run.system)))
         return sum(1 for _ in islice(missing, most))
 
@@ -294,7 +294,7 @@ def cached_results_of(
     families: Sequence[Measure],
     names: Sequence[str] | None,
 ) -> CachedResults | None:
-    """The cached results of an archive; None if none can be cached."""
+    """Return the cached results of an archive; None if none can be cached."""
     if isinstance(archive, StoredArchive) and can_cache(archive) and all(family in MEASURES for family in families):
         return CachedResults(archive, reference, settings, families, names)
     return None

@@ -70,7 +70,7 @@ class Task(Protocol):
         ...
 
     def count(self, shared: Shared) -> dict[str, Statistics]:
-        """The statistics of its rows, by system; `shared` has what `Source` and `Plan` share."""
+        """Return the statistics of its rows, by system; `shared` has what `Source` and `Plan` share."""
         ...
 
 
@@ -169,7 +169,7 @@ class Source(Protocol[SystemOfSource]):
         ...
 
     def share(self, group: Sequence[SystemOfSource]) -> Shared:
-        """The handles of data of the systems of a group, which its tasks and its numbers need."""
+        """Return the handles of data of the systems of a group, which its tasks and its numbers need."""
         ...
 
     def plan(
@@ -195,7 +195,7 @@ class ResultTables:
 
     @classmethod
     def joined(cls, parts: Sequence[ResultTables], systems: Sequence[str]) -> Self:
-        """The results of systems that were scored in several parts, in the order of `systems`."""
+        """Return the results of systems that were scored in several parts, in the order of `systems`."""
         of = {system: own for part in parts for system, own in part.systems.items()}
         ordered = {system: of[system] for system in systems}
         if all(part.aligned is None for part in parts):
@@ -249,7 +249,7 @@ def score_systems(
     cached_results: ResultCache[AnySystem] | None = None,
     spill: Spill | None = None,
 ) -> ResultTables:
-    """The results of systems, in their order.
+    """Return the results of systems, in their order.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def _results(
     executor: Executor,
     progress: Progress,
 ) -> dict[str, SystemResults]:
-    """The results of a group, by system; `which` ends the labels of its phases."""
+    """Return the results of a group, by system; `which` ends the labels of its phases."""
     shared = (*source.shared, *source.share(group))
     statistics = _counted(group, which, source, shared, executor, progress)
     waiting = [counted(system, statistics[system.system]) for system in group]
@@ -335,7 +335,7 @@ def _counted(
     executor: Executor,
     progress: Progress,
 ) -> dict[str, dict[StatisticType, object]]:
-    """The merged statistics of a group, by system; `shared` has the handles of the source."""
+    """Return the merged statistics of a group, by system; `shared` has the handles of the source."""
     found: dict[str, dict[StatisticType, object]] = {system.system: {} for system in group}
     for number, statistics in enumerate(source.rounds, 1):
         plan = source.plan(group, shared, statistics, found)
@@ -372,7 +372,7 @@ def groups(systems: Iterable[AnySystem], enough: int) -> Iterator[list[AnySystem
 
 
 def merge(one: Mapping[str, Statistics], other: Mapping[str, Statistics]) -> dict[str, Statistics]:
-    """The statistics of two parts of a round, by system."""
+    """Return the statistics of two parts of a round, by system."""
     merged = dict(one)
     for system, found in other.items():
         own = merged.get(system, {})

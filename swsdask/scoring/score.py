@@ -117,7 +117,7 @@ def count_archive(
     settings: EngineSettings,
     progress: Progress,
 ) -> Iterator[tuple[str, Statistics]]:
-    """Each system with the merged statistics that the measures need, in the order of `systems`.
+    """Yield each system with the merged statistics that the measures need, in the order of `systems`.
 
     Raises `ArchiveError` for a system without a run, and the errors of `count_systems`.
     """
@@ -162,14 +162,14 @@ class Requested:
         return cls(families, settings, names, observer, (*present, *beside, *_needed(families)), hours)
 
     def counted(self, run: Run, found: Statistics, reference: Reference, cells: Cells) -> CountedRun:
-        """The run with its merged statistics. Raises `InputError` if required trials are missing."""
+        """Return the run with its merged statistics. Raises `InputError` if required trials are missing."""
         if self.settings.evaluation.impute == "error" and Counts in found:
             check_complete(cells, run, found[Counts], reference)
         own = [self._of_run(family, run) for family in self.families]
         return CountedRun(run.system, run.rows, found, own, self.settings.evaluation, self.names, self.observer)
 
     def _of_run(self, family: Measure, run: Run) -> Measure:
-        """The family for one run: resources, and whether there are times, are properties of the run."""
+        """Return the family for one run: resources, and whether there are times, are properties of the run."""
         if isinstance(family, GeneralisedAveragePrecision) and WITHOUT_TIMES in run.attributes:
             return GeneralisedAveragePrecision(timed=False)
         if not isinstance(family, ProcessingLoad) or run.reported is None:
@@ -190,7 +190,7 @@ class WholeRuns:
         return any(cell.is_distant for cells in self.cells.values() for cell in cells)
 
     def parts(self, rows: int) -> list[WholeRuns]:
-        """The runs in parts of at most `rows` rows, unless one run has more."""
+        """Return the runs in parts of at most `rows` rows, unless one run has more."""
         return [WholeRuns(tuple(part), self.cells) for part in _in_batches(self.runs, lambda _: rows)]
 
     @property
@@ -203,12 +203,12 @@ class WholeRuns:
 
 
 def is_small(run: Run) -> bool:
-    """Whether one task can score the whole run without leaving workers idle."""
+    """Return whether one task can score the whole run without leaving workers idle."""
     return run.rows <= detections.FEW_ROWS
 
 
 def _batches(archive: Archive, runs: Sequence[Run], workers: int, rows_per_task: int) -> Iterator[WholeRuns]:
-    """The runs in tasks, which shrink towards the end like `detections.tasks` if workers should end together."""
+    """Yield the runs in tasks, which shrink towards the end like `detections.tasks` if workers should end together."""
 
     def cells(run: Run) -> Sequence[Cell]:
         return [*archive.cells(run.system, rows_per_task)]
@@ -283,7 +283,7 @@ _Part = tuple[ResultTables, CacheCounts, CacheCounts]
 
 
 def _tables_of(task: WholeRuns, shared: _Shared) -> _Part:
-    """The results of the runs of a task, and the numbers of cached statistics and results that were used.
+    """Return the results of the runs of a task, and the numbers of cached statistics and results that were used.
 
     Parts that wait for a store are scored concurrently. Rows are left in the folder that the client can access, if
     there is one: sending them takes longer.
@@ -332,14 +332,17 @@ def _source(
     settings: EngineSettings,
     cached_statistics: CachedStatistics | None = None,
 ) -> DetectionSource:
-    """The source of statistics, with cells that every worker can read."""
+    """Return the source of statistics, with cells that every worker can read."""
     if archive.place is not None:
         executor.check([archive.place])
     return DetectionSource(archive.cells, reference, statistics, executor, settings.rows_per_task, cached_statistics)
 
 
 def runs_of(archive: Archive, systems: Sequence[str]) -> list[Run]:
-    """The runs of some systems, in their order. Raises `ArchiveError` for a system that the archive does not hold."""
+    """Return the runs of some systems, in their order.
+
+    Raises `ArchiveError` for a system that the archive does not hold.
+    """
     runs = {run.system: run for run in archive.runs}
     missing = [system for system in systems if system not in runs]
     if missing:

@@ -46,7 +46,7 @@ class _Occurrences:
         return cls(reference, order, reference.document[order].astype(np.int64))
 
     def under(self, query: int, document: int, channel: int, start: int, end: int) -> list[str]:
-        """The other queries that occur in an interval, by id."""
+        """Return the other queries that occur in an interval, by id."""
         begin, stop = np.searchsorted(self.document, [document, document + 1])
         there, known = self.order[begin:stop], self.reference
         overlaps = (known.start[there] < end) & (known.end[there] > start) & (known.channel[there] == channel)

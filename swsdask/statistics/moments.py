@@ -114,7 +114,7 @@ class Bins:
         return type(self)(*merge_sums(self.key, self.sums, other.key, -other.sums))
 
     def pooled(self, layers: I32) -> Self:
-        """Some layers as one, layer 0."""
+        """Return some layers as one, layer 0."""
         ends = np.searchsorted(self.key, [[layer * _SPAN, (layer + 1) * _SPAN] for layer in layers.tolist()])
         parts = [type(self)(self.key[a:b] % _SPAN, self.sums[a:b]) for a, b in ends.reshape(-1, 2).tolist()]
         return reduce(type(self).merge, parts, self.none())

@@ -45,7 +45,7 @@ _NEEDED = ("audio_filename", "channel", "tbeg", "dur")
 
 
 def read_ecf(url: str, problems: Problems) -> pa.Table:
-    """The evaluated excerpts (`model.schemas.DOCUMENTS`), in file order. Problems are added to `problems`.
+    """Return the evaluated excerpts (`model.schemas.DOCUMENTS`), in file order. Problems are added to `problems`.
 
     Times in ticks; start and end are each rounded once, half to even, and `rounded` in the metadata counts those that
     were. An excerpt without `language` or `source_type` has the value of the root element. Excerpts may overlap. The
@@ -108,7 +108,7 @@ class _ExcerptReader:
             self._names[filename] = None
 
     def table(self) -> pa.Table:
-        """The valid excerpts."""
+        """Return the valid excerpts."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(DOCUMENTS)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
         metadata = {"rounded": str(self._rounded), **joined_names(self._names)}
@@ -125,12 +125,12 @@ case folding changes them, so the term finder finds exactly these occurrences.""
 
 
 def has_tokens(queries: pa.Table) -> bool:
-    """Whether the texts of queries (`model.schemas.QUERIES`) are such characters."""
+    """Return whether the texts of queries (`model.schemas.QUERIES`) are such characters."""
     return any(text[:1] >= chr(FIRST_TOKEN) for text in queries["text"].to_pylist())
 
 
 def texts_of(queries: pa.Table) -> list[str]:
-    """The texts of queries (`model.schemas.QUERIES`), "" for none.
+    """Return the texts of queries (`model.schemas.QUERIES`), "" for none.
 
     For given occurrences, for judgments, and if every text of a list is the id, the text is the attribute `text`.
     """
@@ -156,7 +156,7 @@ _DIALECTS = {
 
 
 def read_queries(url: str, problems: Problems) -> pa.Table:
-    """The queries (`model.schemas.QUERIES`), in file order. Problems are added to `problems`.
+    """Return the queries (`model.schemas.QUERIES`), in file order. Problems are added to `problems`.
 
     `attributes` holds the names and values of kwinfo or terminfo, and the query element's own attributes other than its
     id, as text. The attributes of the root element are the metadata of the table. Blanks around a text are dropped, and
@@ -182,7 +182,7 @@ def read_queries(url: str, problems: Problems) -> pa.Table:
 
 
 def spoken_encoding(queries: pa.Table, url: str, rttm: str) -> str:
-    """The encoding of the RTTM beside a query list that was read from `url`, as Python's codecs name it.
+    """Return the encoding of the RTTM beside a query list that was read from `url`, as Python's codecs name it.
 
     It is what the list's attribute `encoding` says (KWSEval). Without one it is UTF-8, unless the RTTM is not UTF-8 and
     the list's XML declaration names another encoding: STDEval's lists declare it only there.
@@ -272,7 +272,7 @@ class _Queries:
             self._note(event.line, f"text only within {names.text}", shown(event.text), "Correct or remove it.")
 
     def table(self, header: dict[str, str]) -> pa.Table:
-        """The valid queries."""
+        """Return the valid queries."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(QUERIES)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, QUERIES, strict=True)]
         return pa.Table.from_arrays(arrays, schema=QUERIES.with_metadata(header))
@@ -345,7 +345,7 @@ def described(queries: pa.Table, lexicon: str | None, vocabulary: str | None, pr
 
 
 def _read_lexicon(url: str, folded: Callable[[str], str], problems: Problems) -> dict[str, int]:
-    """The number of phones of every word."""
+    """Return the number of phones of every word."""
     found: dict[str, int] = {}
     with noted(problems):
         for lines in read_lines(url):
@@ -366,7 +366,7 @@ def _read_lexicon(url: str, folded: Callable[[str], str], problems: Problems) ->
 
 
 def _read_words(url: str, searched: set[str], folded: Callable[[str], str], problems: Problems) -> set[str]:
-    """The searched words that a text has."""
+    """Return the searched words that a text has."""
     found: set[str] = set()
     empty = True
     with noted(problems):

@@ -112,7 +112,7 @@ class Records(NamedTuple):
 
 
 def read_records(lines: Lines, file: str, problems: Problems) -> Records:
-    """The records of some lines. Records with problems are left out, and the problems added to `problems`."""
+    """Return the records of some lines. Records with problems are left out, and the problems added to `problems`."""
     try:
         return _read_together(lines)
     except (ValueError, FormatError):
@@ -193,7 +193,7 @@ def _read_singly(lines: Lines, file: str, problems: Problems) -> Records:
 
 
 def _rows(fields: list[str], number: int, file: str, problems: Problems) -> Iterator[tuple[object, ...]]:
-    """The row of `COLUMNS` of a record, if it has no problems."""
+    """Yield the row of `COLUMNS` of a record, if it has no problems."""
     kind, filename, channel_text, start, duration, word, subtype, speaker = fields[:8]
     before = len(problems)
     with noted_at(problems, file, number):
@@ -221,7 +221,7 @@ def _check_type(name: str) -> None:
 
 
 def _others(types: Counter[str]) -> Counter[str]:
-    """The records of ignored types."""
+    """Return the records of ignored types."""
     return Counter({name: count for name, count in types.items() if name not in (WORD, SEGMENT)})
 
 
@@ -297,7 +297,7 @@ def _as(schema: pa.Schema, records: pa.Table, counted: dict[str, str], rare: dic
 
 
 def count_repeated(records: pa.Table) -> int:
-    """The number of records that equal an earlier one in every column."""
+    """Return the number of records that equal an earlier one in every column."""
     candidates = records.take(pa.array(_starting_together(records)))
     if not len(candidates):
         return 0  # the usual case; grouping loads another library
@@ -305,7 +305,7 @@ def count_repeated(records: pa.Table) -> int:
 
 
 def _starting_together(records: pa.Table) -> NDArray[np.int64]:
-    """The rows that share document, channel and start with another."""
+    """Return the rows that share document, channel and start with another."""
     chunks = records["document"].dictionary_encode().chunks
     document = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
     key = (document << 38) | (records["channel"].to_numpy().astype(np.int64) << 31) | records["start"].to_numpy()

@@ -71,7 +71,7 @@ class Qrels(NamedTuple):
 
 
 def read_judgments(judged: str | pa.Table, problems: Problems) -> Qrels:
-    """The judgments in qrels, or in a table in a file or in memory. Problems are added to `problems`."""
+    """Return the judgments in qrels, or in a table in a file or in memory. Problems are added to `problems`."""
     file = judged if isinstance(judged, str) else "qrels"
     once = Once("a judgment once")
     queries: dict[str, None] = {}
@@ -101,14 +101,14 @@ def read_judgments(judged: str | pa.Table, problems: Problems) -> Qrels:
 
 
 def judgments_table(grades: Mapping[tuple[str, str], int]) -> pa.Table:
-    """The table `model.schemas.JUDGMENTS` of the grades of pairs (query, document)."""
+    """Return the table `model.schemas.JUDGMENTS` of the grades of pairs (query, document)."""
     rows = [(*pair, grades[pair]) for pair in sorted(grades)]
     columns = zip(*rows, strict=True) if rows else ((), (), ())
     return pa.table([pa.array(column, each.type) for column, each in zip(columns, JUDGMENTS, strict=True)], JUDGMENTS)
 
 
 def _judgments_in(judged: str | pa.Table, problems: Problems) -> Iterator[Batch]:
-    """The rows of judgments, as text. In a typed table, the line of a row is its number, from 1."""
+    """Yield the rows of judgments, as text. In a typed table, the line of a row is its number, from 1."""
     if not isinstance(judged, str):
         yield from _typed_judgments(judged, "qrels", problems)
         return
@@ -123,7 +123,7 @@ def _judgments_in(judged: str | pa.Table, problems: Problems) -> Iterator[Batch]
 
 
 def holds_judgments_alone(file: str, kind: AnyFormat) -> bool:
-    """Whether a table (one of `TABLES`) has the columns of judgments but no scores, and so is no run."""
+    """Return whether a table (one of `TABLES`) has the columns of judgments but no scores, and so is no run."""
     if kind in TYPED:
         names = column_names(file)
     else:
@@ -142,7 +142,7 @@ def _typed_judgments(table: pa.Table, name: str, problems: Problems) -> Iterator
 
 
 def _written_judgments(file: str, kind: AnyFormat, problems: Problems) -> Iterator[Batch]:
-    """The judgments of a table in text or in JSON lines."""
+    """Yield the judgments of a table in text or in JSON lines."""
     blocks = read_lines(file)
     head = next(blocks)
     if kind is Format.JSON_LINES:
@@ -158,7 +158,7 @@ def _written_judgments(file: str, kind: AnyFormat, problems: Problems) -> Iterat
 
 
 def _judged_columns(names: Sequence[str], file: str, line: int | None, problems: Problems) -> dict[str, int]:
-    """The indices of the columns of judgments; none if one is missing, which is added to `problems`."""
+    """Return the indices of the columns of judgments; none if one is missing, which is added to `problems`."""
     plain = [name.strip().lower() for name in names]
     missing = [name for name in _QRELS if plain.count(name) != 1]
     if missing:
@@ -184,7 +184,10 @@ class _Given(NamedTuple):
         problems.add(self.name, int(self.lines[row]), fault.expected, fault.found, fault.remedy)
 
     def texts(self, name: str, missing: str | None = "") -> pa.Array:
-        """A column as text, with `missing` for absent values. Raises `InputError` for a type that cannot be text."""
+        """Return a column as text, with `missing` for absent values.
+
+        Raises `InputError` for a type that cannot be text.
+        """
         if name not in self.columns:
             return pa.repeat(missing, len(self.lines))
         column = self.columns[name]
@@ -197,7 +200,7 @@ class _Given(NamedTuple):
 
 
 def read_documents(table: Table | str, problems: Problems) -> pa.Table:
-    """The excerpts of a table of documents, as `model.schemas.DOCUMENTS`. Problems are added to `problems`."""
+    """Return the excerpts of a table of documents, as `model.schemas.DOCUMENTS`. Problems are added to `problems`."""
     given = _open_given(table, "documents", ("document",), problems)
     columns = given.columns
     if not len(given.lines):
@@ -218,7 +221,7 @@ def read_documents(table: Table | str, problems: Problems) -> pa.Table:
 def read_occurrences(
     table: Table | str, queries: Table | Iterable[str] | str | None, problems: Problems
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """The tables QUERIES, WORDS and JUDGMENTS of occurrences. Problems are added to `problems`.
+    """Return the tables QUERIES, WORDS and JUDGMENTS of occurrences. Problems are added to `problems`.
 
     Every occurrence is one word, and the text of its query is that word.
     """
@@ -262,7 +265,7 @@ def read_occurrences(
 
 
 def _grades(given: _Given, problems: Problems) -> NDArray[np.int64]:
-    """The grades of occurrences; 0 for a grade that cannot be read."""
+    """Return the grades of occurrences; 0 for a grade that cannot be read."""
     text = given.texts("grade")
     fine = pc.match_substring_regex(text, GRADE).to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(~fine).tolist():
@@ -273,12 +276,12 @@ def _grades(given: _Given, problems: Problems) -> NDArray[np.int64]:
 
 
 def _whole(texts: pa.Array) -> pa.Array:
-    """The numbers of texts of the form `GRADE`."""
+    """Return the numbers of texts of the form `GRADE`."""
     return pc.utf8_ltrim(texts.cast(pa.string()), "+").cast(pa.int64())  # pyarrow reads no plus
 
 
 def _judgments(query: pa.Array, document: pa.Array, grade: NDArray[np.int64]) -> pa.Table:
-    """The highest grade of each query in each document."""
+    """Return the highest grade of each query in each document."""
     given = pa.table({"query": query, "document": document, "grade": grade})
     highest = given.group_by(["query", "document"]).aggregate([("grade", "max")])
     columns = [highest[name] for name in ("query", "document", "grade_max")]
@@ -287,7 +290,7 @@ def _judgments(query: pa.Array, document: pa.Array, grade: NDArray[np.int64]) ->
 
 
 def _open_given(table: Table | str, name: str, needed: Sequence[str], problems: Problems) -> _Given:
-    """A table in memory (`name` in messages) or in a file. Raises `InputError` if a column is missing."""
+    """Return a table in memory (`name` in messages) or in a file. Raises `InputError` if a column is missing."""
     if isinstance(table, str):
         with open_once(table) as file:
             kind = expect(file, *TABLES, otherwise=Format.TABLE)
@@ -302,7 +305,7 @@ def _open_given(table: Table | str, name: str, needed: Sequence[str], problems: 
 
 
 def _from_text(file: str, kind: AnyFormat, needed: Sequence[str], problems: Problems) -> _Given:
-    """A table in text or in JSON lines, every value as text. Lines that are no rows are added to `problems`."""
+    """Return a table in text or in JSON lines, every value as text. Lines that are no rows are added to `problems`."""
     blocks = read_lines(file)
     head = next(blocks)
     batches: Iterator[Batch]
@@ -327,7 +330,7 @@ def _from_text(file: str, kind: AnyFormat, needed: Sequence[str], problems: Prob
 
 
 def _plain(names: Sequence[str], needed: Sequence[str], file: str) -> list[str]:
-    """The names of columns in lower case. Raises `InputError` if one is missing or occurs twice."""
+    """Return the names of columns in lower case. Raises `InputError` if one is missing or occurs twice."""
     plain = [column.strip().lower() for column in names]
     try:
         check_columns(names, needed, plain)
@@ -337,7 +340,7 @@ def _plain(names: Sequence[str], needed: Sequence[str], file: str) -> list[str]:
 
 
 def _stretches(given: _Given, problems: Problems) -> tuple[TableRows, Bool]:
-    """The rows of a table as stretches of time, and which rows have no fault."""
+    """Return the rows of a table as stretches of time, and which rows have no fault."""
     columns = given.columns
     if "duration" not in columns and "end" not in columns:
         raise InputError(Problem(given.name, None, "a column duration or end", "neither", "Give one, in seconds."))
@@ -357,7 +360,7 @@ def _stretches(given: _Given, problems: Problems) -> tuple[TableRows, Bool]:
 
 
 def _documents(ids: Sequence[str], codes: NDArray[np.int32], name: str, problems: Problems) -> pa.Array:
-    """The documents of a column of audio file names."""
+    """Return the documents of a column of audio file names."""
     for each in ids:
         wrong = document_fault(each)
         if wrong:
@@ -366,12 +369,12 @@ def _documents(ids: Sequence[str], codes: NDArray[np.int32], name: str, problems
 
 
 def _take_texts(texts: Sequence[str], codes: NDArray[np.int32]) -> pa.Array:
-    """The text of each code; "" for the code -1 of a row without text."""
+    """Return the text of each code; "" for the code -1 of a row without text."""
     return pc.fill_null(pa.array(texts, pa.string()).take(pa.array(codes, mask=codes < 0)), "")
 
 
 def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -> pa.Table:
-    """The query list from a table or from ids, without texts. Problems are added to `problems`."""
+    """Return the query list from a table or from ids, without texts. Problems are added to `problems`."""
     listed: Any = (
         queries if isinstance(queries, str | Mapping) or is_table(queries) else list(cast("Iterable[object]", queries))
     )

@@ -72,7 +72,7 @@ class RowFaults:
 
 
 def read_rows(columns: Mapping[str, pa.Array], faults: RowFaults) -> TableRows:
-    """The values of some rows; those of faulty rows are undefined.
+    """Return the values of some rows; those of faulty rows are undefined.
 
     `columns` are query, document, start, duration or end, score, and optionally system, channel and decision, as Arrow
     arrays of text, numbers or dictionaries. Times are in seconds; the value of a float time is its shortest decimal
@@ -165,7 +165,7 @@ def _decisions(column: pa.Array, faults: RowFaults) -> NDArray[np.int8]:
 
 
 def _few(column: pa.Array, name: str, reader: Callable[[str], int], faults: RowFaults) -> NDArray[np.int8]:
-    """The values of a column that has few distinct ones."""
+    """Return the values of a column that has few distinct ones."""
     codes, texts = _distinct(column)
     values = np.zeros(len(texts) + 1, np.int8)
     wrong: dict[int, FormatError] = {}
@@ -196,7 +196,7 @@ def _missing(name: str) -> FormatError:
 
 
 def _distinct(column: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
-    """The code of each value, -1 if missing, and the text of each code."""
+    """Return the code of each value, -1 if missing, and the text of each code."""
     column = _with_strings(column)
     if pa.types.is_dictionary(column.type) and (column.dictionary.null_count or len(column.dictionary) > len(column)):
         column = column.dictionary_decode()  # A batch of a large dictionary uses little of it.
@@ -227,7 +227,7 @@ def _whole_numbers(column: pa.Array) -> pa.Array:
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:
-    """A column of numbers as float64, NaN if missing."""
+    """Return a column of numbers as float64, NaN if missing."""
     floats: NDArray[np.float64] = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy(
         zero_copy_only=False
     )
@@ -235,7 +235,7 @@ def _floats(column: pa.Array) -> NDArray[np.float64]:
 
 
 def _text(column: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """The bytes of a column as text, and the offsets of its values; missing values are empty."""
+    """Return the bytes of a column as text, and the offsets of its values; missing values are empty."""
     text = pc.fill_null(column.cast(pa.string()), "")
     _, offsets, data = text.buffers()
     places = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
@@ -297,7 +297,7 @@ class _Ids:
         self._known = np.zeros(1, np.int32)
 
     def take_in(self, names: Names, faults: RowFaults) -> NDArray[np.int32]:
-        """The codes of a column; the first row of every text that is no id becomes faulty.
+        """Return the codes of a column; the first row of every text that is no id becomes faulty.
 
         Most batches have only known texts; then the order of first occurrence need not be found.
         """
@@ -311,7 +311,7 @@ class _Ids:
         return codes
 
     def _looked_up(self, ids: list[str]) -> NDArray[np.int32]:
-        """The code of each id, `_NEW` if it has none, and after them 0, for rows without an id."""
+        """Return the code of each id, `_NEW` if it has none, and after them 0, for rows without an id."""
         begin = len(self._known) - 1 if ids is self._ids else 0
         more = [self._code_of_text.get(text, _NEW) for text in ids[begin:]]
         self._ids, self._known = ids, np.concatenate([self._known[:begin], np.array([*more, 0], np.int32)])
@@ -325,7 +325,7 @@ class _Ids:
         return code
 
     def all(self) -> list[str]:
-        """The id of every code."""
+        """Return the id of every code."""
         return list(self._codes)
 
     def joined(self) -> dict[str, str]:
@@ -437,7 +437,10 @@ class Gathering:
                 faults.note(row, FormatError(f"{expected} decision, as in the rows before", found, remedy))
 
     def pieces(self, batches: Iterable[Batch]) -> Iterator[RunPiece]:
-        """The pieces of all batches of a table; an empty one if there are no rows. Adds the problems of the rows."""
+        """Yield the pieces of all batches of a table; an empty one if there are no rows.
+
+        Adds the problems of the rows.
+        """
         taken = False
         for batch in batches:
             self._add(batch)
@@ -482,7 +485,7 @@ class Gathering:
 
 
 def _first_rows(codes: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct codes (-1 and higher), in order of first occurrence, and the first row of each."""
+    """Return the distinct codes (-1 and higher), in order of first occurrence, and the first row of each."""
     rows = len(codes)
     begins = np.flatnonzero(codes[1:] != codes[:-1]) + 1
     begins = np.concatenate(([0], begins))[::-1] if rows else begins

@@ -41,7 +41,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def longer(column: NDArray[Number], size: int) -> NDArray[Number]:
-    """A copy of a column with room for `size` rows."""
+    """Return a copy of a column with room for `size` rows."""
     grown = np.empty(size, column.dtype)
     grown[: len(column)] = column
     return grown
@@ -110,7 +110,7 @@ class Texts:
             fill_slots(entries, self.hashes, self.slots)
 
     def encode(self, name: str, line: int, entries: int) -> int:
-        """The code of a text among `entries`; a new one, whose first line is `line`, gets the code `entries`."""
+        """Return the code of a text among `entries`; a new one, whose first line is `line`, gets the code `entries`."""
         text = np.frombuffer(name.encode() + bytes(PADDING), np.uint8)
         while True:
             code = encode_text(text, entries, *self.dictionary)
@@ -122,7 +122,7 @@ class Texts:
         return code
 
     def names(self, entries: int, first: int = 0) -> list[tuple[str, int]]:
-        """The texts in order of their codes from `first` on, each with its line."""
+        """Return the texts in order of their codes from `first` on, each with its line."""
         begin = int(self.ends[first - 1]) if first else 0
         ends = (self.ends[first:entries] - begin).tolist()
         data = self.arena[begin : begin + (ends[-1] if ends else 0)].tobytes()
@@ -322,7 +322,7 @@ class PieceBuilder:
         return piece
 
     def finish(self) -> Iterator[RunPiece]:
-        """The last piece, if it holds anything or is the only one; the last problems in any case."""
+        """Yield the last piece, if it holds anything or is the only one; the last problems in any case."""
         if self.rows or len(self._queries) > self._continued or not self._taken:
             yield self.take()
         self._give_problems()
@@ -335,7 +335,7 @@ class PieceBuilder:
 
 
 def _distinct(names: list[str], lines: list[int]) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.int32]]:
-    """The distinct names, the first line of each, and the index of every name among them."""
+    """Return the distinct names, the first line of each, and the index of every name among them."""
     first_lines: dict[str, int] = {}
     numbers: dict[str, int] = {}
     codes = np.empty(len(names), np.int32)
@@ -373,7 +373,7 @@ class OrdinaryLines:
         self._ids: list[str] = []
 
     def read(self, block: Lines) -> TableRows | None:
-        """The rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`).
+        """Return the rows of a block, one for each line; None if any of them is not ordinary (`kernels.table`).
 
         The `Names` in the rows list the ids of all blocks so far.
         """

@@ -81,12 +81,15 @@ PLAIN = Encoding()
 
 
 def read_encoding(frame_shift: float | None, negate_scores: bool, segments: Location | None) -> Encoding:
-    """The encoding that arguments of public functions describe. Raises `InputError` for a faulty file of segments."""
+    """Return the encoding that arguments of public functions describe.
+
+    Raises `InputError` for a faulty file of segments.
+    """
     return Encoding(frame_shift, negate_scores, None if segments is None else _read_segments(readable(segments)))
 
 
 def _read_segments(url: str) -> dict[str, tuple[str, float]]:
-    """The recording of every utterance, and where in it the utterance starts."""
+    """Return the recording of every utterance, and where in it the utterance starts."""
     problems = Problems()
     found: dict[str, tuple[str, float]] = {}
     with noted(problems):
@@ -113,7 +116,7 @@ def _read_segments(url: str) -> dict[str, tuple[str, float]]:
 def _in_recordings(
     column: pa.Array, utterances: Mapping[str, tuple[str, float]]
 ) -> tuple[pa.Array, F64, tuple[tuple[int, FormatError], ...]]:
-    """The recordings of a column of utterances, where each row's utterance starts, and the rows of unknown ones.
+    """Return the recordings of a column of utterances, where each row's utterance starts, and the rows of unknown ones.
 
     Null values stay null, and are reported later.
     """
@@ -154,7 +157,7 @@ def _time(text: str | None, shift: float, start: float) -> str | None:
 
 
 def _negative(column: pa.Array) -> pa.Array:
-    """The negated numbers, with all of their digits."""
+    """Return the negated numbers, with all of their digits."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return pc.negate(column)
     plain = pc.ascii_ltrim(pc.ascii_trim(column, BLANKS), "+")

@@ -78,7 +78,7 @@ class LineFormat:
     def read(
         self, file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
     ) -> Iterator[RunPiece]:
-        """The pieces of a run. Problems are added to `problems`."""
+        """Yield the pieces of a run. Problems are added to `problems`."""
         lacking = {} if "channel" in self.columns else {WITHOUT_CHANNELS: "true"}
         try:
             header = read_header({**lacking, **encoding.attributes}, file, system)
@@ -94,18 +94,18 @@ class LineFormat:
 
 
 def _without(comment: re.Pattern[bytes], blocks: Iterator[Lines]) -> Iterator[Lines]:
-    """The lines, with comments emptied."""
+    """Yield the lines, with comments emptied."""
     for block in blocks:
         yield Lines(block.first, comment.sub(b"", block.data)) if comment.search(block.data) else block
 
 
 def read_qrels_lines(file: str) -> Iterator[Lines]:
-    """The lines of qrels, with even blanks and with comments emptied."""
+    """Return the lines of qrels, with even blanks and with comments emptied."""
     return with_even_blanks(_without(_QRELS_COMMENT, read_lines(file)))
 
 
 def with_even_blanks(blocks: Iterator[Lines]) -> Iterator[Lines]:
-    """The lines with one blank between values and none around them."""
+    """Yield the lines with one blank between values and none around them."""
     for block in blocks:
         if _UNEVEN_BLANKS.search(block.data):
             yield Lines(block.first, b"\n".join(b" ".join(line.split()) for line in block.data.split(b"\n")))
@@ -124,7 +124,7 @@ def _with_numbered_channels(batch: Batch) -> Batch:
 
 
 def values_of(line: str) -> list[str]:
-    """The values of a line."""
+    """Return the values of a line."""
     return _BLANKS.split(line.strip(BLANKS))
 
 
@@ -134,7 +134,7 @@ def _is_kaldis(line: str) -> bool:
 
 
 def has_scores(ctm: str) -> bool:
-    """Whether the words of a CTM have scores, by its first line; a run needs them."""
+    """Return whether the words of a CTM have scores, by its first line; a run needs them."""
     lines = (line for block in _without(_COMMENT, read_lines(ctm)) for line in block.data.split(b"\n"))
     first = next(filter(None, map(bytes.split, lines)), [])
     return len(first) >= len(CTM.columns)
@@ -145,7 +145,7 @@ _SECONDS = re.compile(r"[0-9]*\.?[0-9]+")
 
 
 def _is_ctm(line: str) -> bool:
-    """Whether a line is of a CTM. In a reference, types and speakers may follow the score."""
+    """Return whether a line is of a CTM. In a reference, types and speakers may follow the score."""
     fields = values_of(line)
     if not 5 <= len(fields) <= 8:
         return False
@@ -181,7 +181,7 @@ class _TrecRun(LineFormat):
     def read(
         self, file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
     ) -> Iterator[RunPiece]:
-        """The pieces of a run; a detection of a document starts at 0 and has no duration."""
+        """Yield the pieces of a run; a detection of a document starts at 0 and has no duration."""
         blocks = with_even_blanks(_without(_TREC_COMMENT, read_lines(file)))
         begin = next(blocks)
         more = begin.data.lstrip(b"\n").partition(b"\n")[0].count(b" ") >= len(_COLUMNS)
@@ -214,7 +214,7 @@ def _run_batches(blocks: Iterator[Lines], lines: Separated, once: Once) -> Itera
 
 
 def good_rows(batch: Batch, name: str, pattern: str, expected: str) -> Batch:
-    """The rows whose column `name` has the form of `pattern`; the others are unread."""
+    """Return the rows whose column `name` has the form of `pattern`; the others are unread."""
     column = batch.columns[name].cast(pa.string())
     fine = pc.match_substring_regex(column, pattern).to_numpy(zero_copy_only=False)
     if fine.all() or batch.lines is None:
@@ -258,7 +258,7 @@ class Once:
         return np.array(own, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)] if own else np.zeros(0, np.int64)
 
     def _come_again(self, keys: np.ndarray) -> bool:
-        """Whether any pair occurs again. This takes an eighth of the time of finding the pairs."""
+        """Return whether any pair occurs again. This takes an eighth of the time of finding the pairs."""
         n_documents = max(len(self._codes[2]), 1)
         if int(keys[0].max(initial=0)) >= _MOST // n_documents:
             return True

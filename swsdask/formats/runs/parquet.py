@@ -91,7 +91,10 @@ def is_one_table(folder: str) -> bool:
 
 
 def folder_entries(folder: str) -> list[str]:
-    """The names in a folder, sorted; those of folders end in a slash. Raises `InputError` if it cannot be listed."""
+    """Return the names in a folder, sorted; those of folders end in a slash.
+
+    Raises `InputError` if it cannot be listed.
+    """
     try:
         if is_local(folder):
             with os.scandir(folder) as entries:
@@ -104,7 +107,7 @@ def folder_entries(folder: str) -> list[str]:
 
 
 def _by_number(name: str) -> list[tuple[str, int]]:
-    """A sort key that compares numbers in names as numbers."""
+    """Return a sort key that compares numbers in names as numbers."""
     texts = re.split(r"(\d+)", name)
     return [(text, int(number or 0)) for text, number in zip(texts[::2], [*texts[1::2], ""], strict=True)]
 
@@ -112,7 +115,7 @@ def _by_number(name: str) -> list[tuple[str, int]]:
 def read_parquet_table(
     file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
 ) -> Iterator[RunPiece]:
-    """The pieces of a Parquet file."""
+    """Yield the pieces of a Parquet file."""
     with noted(problems):
         tables = _open_files([file])
         first = next(tables)
@@ -127,7 +130,7 @@ def read_parquet_folder(
     encoding: Encoding = PLAIN,
     some: Files | None = None,
 ) -> Iterator[RunPiece]:
-    """The pieces of a folder of Parquet files, or of `some` of the files."""
+    """Yield the pieces of a folder of Parquet files, or of `some` of the files."""
     with noted(problems):
         files = tuple(parts_of(folder)) if some is None else some.files
         (first,) = _open_files([files[0] if some is None else some.first], folder)
@@ -142,7 +145,7 @@ class Files(NamedTuple):
 
 
 def divide_folder(folder: str, n_parts: int, system: str | None) -> list[Files]:
-    """The files of a folder in at most `n_parts` parts of about equal size, in order.
+    """Return the files of a folder in at most `n_parts` parts of about equal size, in order.
 
     No parts if the run is named and its rows name systems: only a reader of all rows can see if there are several.
     """
@@ -170,7 +173,7 @@ def read_arrow_table(
     *,
     judged: bool = False,
 ) -> Iterator[RunPiece]:
-    """The pieces of a table in memory (`name` in messages); a table of `judged` documents may have no times."""
+    """Yield the pieces of a table in memory (`name` in messages); a table of `judged` documents may have no times."""
 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from table.select(columns).unify_dictionaries().to_batches(_ROWS_PER_BATCH)
@@ -189,7 +192,7 @@ class _Typed(NamedTuple):
 
 
 def _open_files(files: Sequence[str], folder: str | None = None) -> Iterator[_Typed]:
-    """The files, or parts of the table in `folder`; each is open until the next one is requested."""
+    """Yield the files, or parts of the table in `folder`; each is open until the next one is requested."""
     for file in files:
         with ExitStack() as stack:
             if folder is not None and _LOG.fullmatch(file):
@@ -204,7 +207,7 @@ def _open_files(files: Sequence[str], folder: str | None = None) -> Iterator[_Ty
 
 
 def _add_keys(file: str, table: pq.ParquetFile, keys: Mapping[str, str | None]) -> _Typed:
-    """An open file as a table that has its keys as columns, unless it has columns of these names."""
+    """Return an open file as a table that has its keys as columns, unless it has columns of these names."""
     schema = table.schema_arrow
     more = {key: value for key, value in keys.items() if key not in schema.names}
     for key in more:
@@ -268,7 +271,7 @@ def _chosen(table: _Typed, *, judged: bool) -> tuple[dict[str, int], dict[str, s
 
 
 def _rows(tables: Iterable[_Typed], wanted: Mapping[str, int], problems: Problems, *, judged: bool) -> Iterator[Batch]:
-    """The rows of tables, all of which must have the columns `wanted`."""
+    """Yield the rows of tables, all of which must have the columns `wanted`."""
     for table in tables:
         try:
             columns, _ = _chosen(table, judged=judged)
@@ -282,7 +285,7 @@ def _rows(tables: Iterable[_Typed], wanted: Mapping[str, int], problems: Problem
 
 
 def _batches(table: _Typed, stored: Mapping[str, str], problems: Problems) -> Iterator[Batch]:
-    """The rows in batches; `stored` has the names of the columns in the table."""
+    """Yield the rows in batches; `stored` has the names of the columns in the table."""
     first_row = 1
     with noted(problems):
         try:
@@ -296,19 +299,22 @@ def _batches(table: _Typed, stored: Mapping[str, str], problems: Problems) -> It
 
 
 def _plain(name: str, column: pa.Array) -> pa.Array:
-    """A column without dictionary if most values are distinct."""
+    """Return a column without dictionary if most values are distinct."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
 
 
 def column_names(place: str) -> list[str]:
-    """The columns of a Parquet file, or of a folder that is one table. Raises `InputError` for a damaged file."""
+    """Return the columns of a Parquet file, or of a folder that is one table.
+
+    Raises `InputError` for a damaged file.
+    """
     parts = parts_of(place)
     first = next(_open_files([*parts] or [place], place if parts else None))
     return list(first.schema.names)
 
 
 def whole_table(place: str) -> pa.Table:
-    """A Parquet file, or all of a folder that is one table. Raises `InputError` for a damaged file."""
+    """Return a Parquet file, or all of a folder that is one table. Raises `InputError` for a damaged file."""
     parts = parts_of(place)
     found = []
     for table in _open_files([*parts] or [place], place if parts else None):
@@ -365,6 +371,6 @@ def check_type(name: str, kind: pa.DataType) -> None:
 
 
 def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """The metadata of a table as attributes of a run's header."""
+    """Return the metadata of a table as attributes of a run's header."""
     texts = {key.decode("utf-8", "replace"): value for key, value in (metadata or {}).items()}
     return {key: value.decode("utf-8", "replace") for key, value in texts.items() if key not in _ARROWS_OWN}

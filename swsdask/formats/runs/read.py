@@ -69,7 +69,10 @@ class Span:
 def read_span(
     file: str, span: Span | Files, problems: Problems, rows_per_piece: int, system: str | None
 ) -> Iterator[RunPiece]:
-    """The pieces of some lists, lines or files of a file or folder. `system` is the name of the run, if given."""
+    """Return the pieces of some lists, lines or files of a file or folder.
+
+    `system` is the name of the run, if given.
+    """
     if isinstance(span, Files):
         pieces = read_parquet_folder(file, problems, rows_per_piece, system, some=span)
         return (piece for piece in pieces if len(piece))
@@ -166,7 +169,7 @@ class _Survey:
         self._end_tag = f"</{root.dialect.list}>".encode()
 
     def cuts(self, wanted: list[int]) -> Iterator[tuple[int, int]]:
-        """The offsets and lines of the ends of lists at or after the offsets `wanted`, which ascend.
+        """Yield the offsets and lines of the ends of lists at or after the offsets `wanted`, which ascend.
 
         Raises `FormatError` for an unfinished part; reading the whole file reports it.
         """
@@ -288,7 +291,7 @@ class RunFile:
         return size // (_BYTES_IN_PARQUET if self.file.rstrip("/").endswith(PARQUET) else BYTES_PER_DETECTION)
 
     def read(self, problems: Problems, *, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[RunPiece]:
-        """The rows, as from `read_run`; line numbers are those of the whole file."""
+        """Return the rows, as from `read_run`; line numbers are those of the whole file."""
         if self.span is None:
             pieces = read_run(
                 self.file,
@@ -335,7 +338,7 @@ _OF_DETECTIONS = ["system", "query", "document", "channel", "start", "end", "sco
 
 
 def spelled_starts(rttm: str, encoding: str, units: Units | None) -> list[pa.Table]:
-    """The starts of targets as an RTTM spells them; none for another file.
+    """Return the starts of targets as an RTTM spells them; none for another file.
 
     If a word is split into several `units`, each has its share of the time, in thousandths of a second. Without
     `units` the starts are those of the records of speakers, which make the segments.
@@ -346,7 +349,7 @@ def spelled_starts(rttm: str, encoding: str, units: Units | None) -> list[pa.Tab
 def with_texts(
     alignment: pa.Table, files: Iterable[str], targets: list[pa.Table], words: Mapping[str, str]
 ) -> pa.Table:
-    """The alignment of one system with the columns `TEXTS`, from the files of its run and from `spelled_starts`.
+    """Return the alignment of one system with the columns `TEXTS`, from the files of its run and from `spelled_starts`.
 
     `words` has the word with which the targets of each query begin; segments have none.
     """
@@ -395,7 +398,7 @@ def _detections(system: str, files: Iterable[str]) -> Iterator[pa.Table]:
 
 
 def _is(file: str, form: Format) -> bool:
-    """Whether a file can be read and has a format: a URL may be stored without the secrets that open it."""
+    """Return whether a file can be read and has a format: a URL may be stored without the secrets that open it."""
     try:
         return sniff(file) == form
     except (InputError, OSError):
@@ -403,7 +406,7 @@ def _is(file: str, form: Format) -> bool:
 
 
 def _rows(file: str) -> Iterator[tuple[str, ...]]:
-    """The query of each detection, its document, channel, start, duration and score."""
+    """Yield the query of each detection, its document, channel, start, duration and score."""
     query = ""
     names = [ROW_NAMES[name] for name in ("document", "channel", "start", "duration", "score")]
     for element in read_elements(file):
@@ -448,6 +451,6 @@ def _starts(rttm: str, encoding: str, units: Units | None) -> Iterator[pa.Table]
 
 
 def _share_time(start: str, duration: str, units: int) -> list[str]:
-    """The starts of the units of a word."""
+    """Return the starts of the units of a word."""
     share = round(float(duration) / max(units, 1), 3)
     return [start] if units == 1 else [f"{float(start) + share * number:.3f}" for number in range(units)]

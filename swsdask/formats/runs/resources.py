@@ -35,7 +35,7 @@ _AT_LINE = re.compile(r" \(at line (\d+)(?:, column \d+)?\)$")
 
 
 def read_resources(url: str, problems: Problems) -> Resources | None:
-    """The resources in a file; None if it has problems, which are added to `problems` with their lines."""
+    """Return the resources in a file; None if it has problems, which are added to `problems` with their lines."""
     with noted(problems):
         content = _read_file(url)
         try:
@@ -70,7 +70,7 @@ def _parse_toml(url: str, content: bytes) -> dict[str, object]:
 
 
 def _fault(url: str, fault: ErrorDetails, lines: Mapping[Path, int]) -> Problem:
-    """The problems that pydantic found, at the line of the innermost table or key that has one."""
+    """Return the problems that pydantic found, at the line of the innermost table or key that has one."""
     path: Path = fault["loc"]
     line = next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
     match fault["type"]:
@@ -117,7 +117,7 @@ def _place(path: Path) -> str:
 
 
 def _lines(text: str) -> dict[Path, int]:
-    """The line of every table and key that has a line of its own, from 1."""
+    """Return the line of every table and key that has a line of its own, from 1."""
     found: dict[Path, int] = {}
     table: Path = ()
     arrays: dict[str, int] = {}
@@ -136,7 +136,7 @@ def _lines(text: str) -> dict[Path, int]:
 
 
 def with_resources(pieces: Iterable[RunPiece], resources: Resources, problems: Problems) -> Iterator[RunPiece]:
-    """The pieces of a file, with the resources of its system. Several systems in one file are a problem."""
+    """Yield the pieces of a file, with the resources of its system. Several systems in one file are a problem."""
     first: str | None = None
     for piece in pieces:
         header = piece.header

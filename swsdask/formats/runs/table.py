@@ -62,7 +62,7 @@ def read_text_table(
     encoding: Encoding = PLAIN,
     part: Iterator[Lines] | None = None,
 ) -> Iterator[RunPiece]:
-    """The pieces of a table in text; the delimiter is a tab if the first line has one, else a comma.
+    """Yield the pieces of a table in text; the delimiter is a tab if the first line has one, else a comma.
 
     If only a part of the table is read, `part` has its lines, without the first line of the table.
     """
@@ -84,7 +84,7 @@ def read_text_table(
 def _text_batches(
     blocks: Iterator[Lines], ordinary: OrdinaryLines | None, lines: Separated, encoding: Encoding, problems: Problems
 ) -> Iterator[Batch]:
-    """The rows of each block, read by compiled code if all of its lines are `ordinary`."""
+    """Yield the rows of each block, read by compiled code if all of its lines are `ordinary`."""
     with noted(problems):
         for block in blocks:
             rows = None if ordinary is None else ordinary.read(block)
@@ -97,7 +97,7 @@ def _text_batches(
 def read_json_lines(
     file: str, problems: Problems, rows_per_piece: int, system: str | None, encoding: Encoding = PLAIN
 ) -> Iterator[RunPiece]:
-    """The pieces of a table in JSON lines."""
+    """Yield the pieces of a table in JSON lines."""
     with noted(problems):
         blocks = read_lines(file)
         head = next(blocks)
@@ -115,7 +115,7 @@ def read_json_lines(
 
 
 def json_names(head: Lines, file: str) -> list[str]:
-    """The keys of the first line of JSON lines. Raises `InputError` if it is not an object."""
+    """Return the keys of the first line of JSON lines. Raises `InputError` if it is not an object."""
     first = next((line for line in head.data.split(b"\n") if line.strip()), b"")
     try:
         return list(_object(first))
@@ -126,7 +126,7 @@ def json_names(head: Lines, file: str) -> list[str]:
 def json_batches(
     blocks: Iterator[Lines], names: frozenset[str], keys: Mapping[str, str], problems: Problems
 ) -> Iterator[Batch]:
-    """The rows of each block; `names` are the keys of the first line, `keys` those of the columns."""
+    """Yield the rows of each block; `names` are the keys of the first line, `keys` those of the columns."""
     with noted(problems):
         for block in blocks:
             rows: list[dict[str, str]] = []
@@ -156,7 +156,7 @@ def _check_others(others: Sequence[str]) -> None:
 
 
 def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object in JSON. Raises `FormatError` for a key that it has twice."""
+    """Return an object in JSON. Raises `FormatError` for a key that it has twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -169,7 +169,7 @@ _JSON = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str, obj
 
 
 def _object(line: bytes) -> dict[str, str]:
-    """The values of an object in JSON as texts: numbers with every digit, "" for null. Raises `FormatError`."""
+    """Return the values of an object in JSON as texts: numbers with every digit, "" for null. Raises `FormatError`."""
     remedy = 'Write an object per line: {"query": ..., "document": ..., "score": ...}.'
     text = line.decode()
     try:
@@ -185,7 +185,7 @@ def _object(line: bytes) -> dict[str, str]:
 
 
 def first_line(block: Lines) -> tuple[str, list[str], Lines]:
-    """The delimiter of a table, the names of its columns, and the lines after the first."""
+    """Return the delimiter of a table, the names of its columns, and the lines after the first."""
     head, _, rest = block.data.partition(b"\n")
     delimiter = "\t" if b"\t" in head else ","
     line = head.decode().strip("\r")
@@ -197,7 +197,7 @@ def first_line(block: Lines) -> tuple[str, list[str], Lines]:
 
 
 def proper_names(names: Sequence[str]) -> list[str]:
-    """The names of columns, stripped and in lower case, with proper names in place of `OTHER_NAMES`.
+    """Return the names of columns, stripped and in lower case, with proper names in place of `OTHER_NAMES`.
 
     Examples
     --------
@@ -210,19 +210,19 @@ def proper_names(names: Sequence[str]) -> list[str]:
 
 
 def names_columns(line: str) -> bool:
-    """Whether the first line of a text names the columns of a run or of judgments."""
+    """Return whether the first line of a text names the columns of a run or of judgments."""
     names = proper_names([name.strip(' "') for name in re.split(r"[\t,]", line)])
     return "query" in names and not {"score", "relevance"}.isdisjoint(names)
 
 
 def are_judged(names: Sequence[str]) -> bool:
-    """Whether a table has whole names of documents: it has a column `relevance`, or no times."""
+    """Return whether a table has whole names of documents: it has a column `relevance`, or no times."""
     plain = proper_names(names)
     return "relevance" in plain or not any(name in plain for name in TIMES)
 
 
 def choose_columns(names: Sequence[str], *, judged: bool = False) -> tuple[dict[str, int], dict[str, str]]:
-    """The indices of the columns of detections, and attributes that record ignored and missing columns.
+    """Return the indices of the columns of detections, and attributes that record ignored and missing columns.
 
     Case and blanks around a name are ignored; it may be one of `OTHER_NAMES`. Judged documents need no times. Raises
     `FormatError` for a missing or repeated column.
@@ -279,7 +279,7 @@ class Separated:
         )
 
     def batches(self, blocks: Iterator[Lines]) -> Iterator[Batch]:
-        """The rows of each block, and their lines. An error that ends the blocks early becomes a problem."""
+        """Yield the rows of each block, and their lines. An error that ends the blocks early becomes a problem."""
         with noted(self._problems):
             for block in blocks:
                 if block.data:
@@ -314,7 +314,7 @@ class Separated:
         return _without_blank_lines(Batch(columns, lines, unread=tuple(unread)))
 
     def _shortened(self, block: Lines) -> Lines:
-        """The lines without what follows their last value."""
+        """Return the lines without what follows their last value."""
         delimiter = self._delimiter.encode()
         values = (line.split(delimiter, self._size)[: self._size] for line in block.data.split(b"\n"))
         return Lines(block.first, b"\n".join(map(delimiter.join, values)))
@@ -329,7 +329,7 @@ def with_times(batch: Batch) -> Batch:
 
 
 def _without_blank_lines(batch: Batch) -> Batch:
-    """The rows with at least one value."""
+    """Return the rows with at least one value."""
     ids = batch.columns["query" if "query" in batch.columns else "document"]
     if "" not in ids.dictionary.to_pylist() or batch.lines is None:
         return batch

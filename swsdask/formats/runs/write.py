@@ -50,18 +50,18 @@ _TABLE = re.compile(r"\.(?:(tsv)|csv)(\.gz|\.zst)?$", re.IGNORECASE)
 
 
 def delimiter_of(url: str) -> str | None:
-    """The delimiter of a table in text, by its name; None if it is not the name of one."""
+    """Return the delimiter of a table in text, by its name; None if it is not the name of one."""
     named = _TABLE.search(url)
     return named and ("\t" if named[1] else ",")
 
 
 def stays_table(source: str, target: str) -> bool:
-    """Whether a run is a table in text and stays one."""
+    """Return whether a run is a table in text and stays one."""
     return delimiter_of(target) is not None and expect(source, *RUNS) is Format.TABLE
 
 
 def system_to_add(source: str, target: str) -> str | None:
-    """The name of a table's system, if only the name of its file has it and the name of the target differs."""
+    """Return the name of a table's system, if only the name of its file has it and the name of the target differs."""
     _, names, _ = first_line(next(read_lines(source)))
     columns, _ = choose_columns(names)
     name = system_of_file(source)
@@ -151,7 +151,7 @@ class Rewriting(NamedTuple):
 
 
 def _values(line: str, delimiter: str) -> list[str]:
-    """The values of a line, with their quotes."""
+    """Return the values of a line, with their quotes."""
     line = line.removesuffix("\r")
     if '"' not in line:
         return line.split(delimiter)
@@ -163,7 +163,7 @@ def _plain(value: str) -> str:
 
 
 def quoted(text: str, delimiter: str) -> str:
-    """A text as a value of a table: quoted if it contains the delimiter or a quote."""
+    """Return a text as a value of a table: quoted if it contains the delimiter or a quote."""
     if delimiter not in text and '"' not in text:
         return text
     escaped = text.replace('"', '""')
@@ -259,7 +259,7 @@ def _write_text(pieces: Iterable[RunPiece], delimiter: str, sink: pa.NativeFile,
 
 
 def _columns_of(pieces: Iterable[RunPiece]) -> tuple[list[str], Iterator[RunPiece]]:
-    """The columns of the table of runs, and the pieces. Runs without times have no columns of `_PLACES`."""
+    """Return the columns of the table of runs, and the pieces. Runs without times have no columns of `_PLACES`."""
     rest = iter(pieces)
     first = [*islice(rest, 1)]
     untimed = any(map(_is_untimed, first))
@@ -271,7 +271,7 @@ def _is_untimed(piece: RunPiece) -> bool:
 
 
 def _file_names(piece: RunPiece) -> list[str]:
-    """The documents as a table names them: without times, in full."""
+    """Return the documents as a table names them: without times, in full."""
     return [name if _is_untimed(piece) else file_name(name) for name in piece.documents]
 
 
@@ -402,12 +402,12 @@ class Losses:
 
 
 def in_system(system: str | None, scores: F64) -> dict[str, pa.StringArray]:
-    """The values of a column that has the name of the system; none if the table keeps what it has."""
+    """Return the values of a column that has the name of the system; none if the table keeps what it has."""
     return {} if system is None else {"system": pa.repeat(system, len(scores))}
 
 
 def writer_of(target: str) -> Callable[[Iterable[RunPiece], str], None]:
-    """The writer of the format of a file's name. Raises `InputError` if the name has none."""
+    """Return the writer of the format of a file's name. Raises `InputError` if the name has none."""
     name = target.lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith(".stdlist.xml"):
         return write_stdlist
@@ -443,7 +443,7 @@ The first is the name of the file of queries. A time of -1 is not taken as a tim
 
 
 def lists_of_detections(pieces: Iterable[RunPiece], dialect: Dialect) -> Iterator[bytes]:
-    """The pieces of one run, at least one, as XML: a list for every query of a piece that has rows or is listed.
+    """Yield the pieces of one run, at least one, as XML: a list for every query of a piece that has rows or is listed.
 
     A list continues in the next piece if its query is first there. A query has several lists if its rows are in several
     pieces with rows of other queries between them.
@@ -487,7 +487,7 @@ class _Rows:
         self._offsets = np.zeros(1, np.int32)
 
     def up_to(self, end: int) -> Iterator[bytes]:
-        """The rows before number `end` that were not yielded yet."""
+        """Yield the rows before number `end` that were not yielded yet."""
         while self._next < end:
             if self._next == self._end:
                 self._write_more()
@@ -540,7 +540,7 @@ def header_attributes(header: RunHeader) -> dict[str, str]:
 
 
 def _root_attributes(header: RunHeader, dialect: Dialect) -> str:
-    """The attributes of a header for the whole run, those that may be names in XML.
+    """Return the attributes of a header for the whole run, those that may be names in XML.
 
     KWSEval refuses a list with attributes that its schema does not have, so those that only the other dialect requires
     are left out, except for the name of the file of queries, which is kept under this dialect's name.
@@ -556,7 +556,7 @@ def _root_attributes(header: RunHeader, dialect: Dialect) -> str:
 
 
 def _of_other_dialect(said: Mapping[str, str], root: str) -> set[str]:
-    """The attributes that only the other dialect requires, if a list in that dialect has these attributes."""
+    """Return the attributes that only the other dialect requires, if a list in that dialect has these attributes."""
     (other,) = (names for each, names in _REQUIRED.items() if each != root)
     file, *rest = other
     return set(rest) - _REQUIRED[root].keys() if file in said else set()

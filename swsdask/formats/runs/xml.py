@@ -110,7 +110,7 @@ class Root:
 
 
 def local_name(tag: str) -> str:
-    """The name of an element without its namespace."""
+    """Return the name of an element without its namespace."""
     return tag.rpartition("}")[2]
 
 
@@ -126,7 +126,7 @@ def feed(parser: etree.XMLParser, passed: bytes) -> None:
 
 
 def syntax_fault(message: str) -> FormatError:
-    """The fault of a message of lxml, without its positions, which refer to a fragment."""
+    """Return the fault of a message of lxml, without its positions, which refer to a fragment."""
     return FormatError("well-formed XML", _PLACE.sub("", message), "Correct the file there; what follows was not read.")
 
 
@@ -203,7 +203,7 @@ class _Target:
 
 
 def _parser(target: _Target) -> etree.XMLParser:
-    """A parser of a document without a document type: it can expand only XML's own five entities."""
+    """Return a parser of a document without a document type: it can expand only XML's own five entities."""
     return etree.XMLParser(target=target, resolve_entities=True, no_network=True, load_dtd=False, encoding="utf-8")
 
 
@@ -333,14 +333,14 @@ _MOST_PATIENCE = 4096
 
 
 def xml_window(blocks: Iterator[bytes], line: int = 1) -> Window:
-    """A window that the scanner can read in, over blocks in UTF-8."""
+    """Return a window that the scanner can read in, over blocks in UTF-8."""
     return Window(blocks, LOOKAHEAD, line)
 
 
 def read_xml_run(
     window: Window, file: str, problems: Problems, rows_per_piece: int, system: str | None
 ) -> Iterator[RunPiece]:
-    """The pieces of a whole list of detections. `system` is the name of the run, if given."""
+    """Yield the pieces of a whole list of detections. `system` is the name of the run, if given."""
     try:
         root = read_root(window, file, system)
     except FormatError as fault:

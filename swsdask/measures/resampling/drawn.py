@@ -233,7 +233,7 @@ def drawn_system(
     families: Sequence[ResampledMeasures],
     trials: TrialCounts,
 ) -> DrawnSystem:
-    """Some measures of one condition and its documents; measures of no family are averages over queries."""
+    """Return some measures of one condition and its documents; measures of no family are averages over queries."""
     reference = scored.reference
     ids = reference.document_ids[: reference.n_documents - reference.n_without_excerpts]
     there = population.condition.groups[reference.group_of_document[: len(ids)]]
