@@ -21,15 +21,9 @@ from swsdask.execution.executor import Executor, SerialExecutor
 from swsdask.formats.recognise import RUNS, TYPED, AnyFormat, Format, expect
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.write import (
-    Losses,
-    in_system,
-    rewrite_table,
-    stays_table,
-    system_to_add,
-    write_lists,
-    writer_of,
-)
+from swsdask.formats.runs.rewrite import in_system, rewrite_table, stays_table, system_to_add
+from swsdask.formats.runs.write import Losses, writer_of
+from swsdask.formats.runs.write_xml import write_lists
 from swsdask.formats.runs.xml import DIALECTS, Dialect
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem, Problems

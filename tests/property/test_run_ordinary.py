@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats import text
-from swsdask.formats.runs.arrow import join_pieces
 from swsdask.formats.runs.builder import OrdinaryLines
+from swsdask.formats.runs.gathering import join_pieces
 from swsdask.formats.runs.table import choose_columns, read_text_table
 from swsdask.formats.text import Lines
 from swsdask.model.errors import Problems

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.write import convert, write_kwslist, write_run_table, write_stdlist
+from swsdask.formats.runs.write import convert, write_run_table
+from swsdask.formats.runs.write_xml import write_kwslist, write_stdlist
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.resources import times_of_list
 from swsdask.model.schemas import RunHeader, RunPiece

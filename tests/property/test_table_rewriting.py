@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.formats.runs.write import NewValues, Rewriting, in_system, quoted, rewrite_table
+from swsdask.formats.runs.rewrite import NewValues, Rewriting, in_system, quoted, rewrite_table
 from swsdask.model.trials import F64
 
 COLUMNS = ["query", "document", "start", "duration", "score", "remark"]

@@ -18,7 +18,8 @@ from swsdask.archive.protocols import Run
 from swsdask.calibration.applying import apply_to_runs
 from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap, step_map
 from swsdask.formats.runs.read import read_run
-from swsdask.formats.runs.write import write_kwslist, write_lists, write_run_table
+from swsdask.formats.runs.write import write_run_table
+from swsdask.formats.runs.write_xml import write_kwslist, write_lists
 from swsdask.formats.runs.xml import DIALECTS
 from swsdask.measures.calibration import isotonic_blocks
 from swsdask.model.errors import InputError, Problems

@@ -40,7 +40,8 @@ from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.recognise import TABLES, TYPED, AnyFormat, Format, expect
 from swsdask.formats.reference.nist_xml import FIRST_TOKEN
 from swsdask.formats.reference.rttm import count_repeated
-from swsdask.formats.runs.arrow import Batch, RowFaults, TableRows, read_rows
+from swsdask.formats.runs.arrow import RowFaults, TableRows, read_rows
+from swsdask.formats.runs.gathering import Batch
 from swsdask.formats.runs.lines import Once, good_rows, read_qrels_lines
 from swsdask.formats.runs.parquet import check_type, column_names, whole_table
 from swsdask.formats.runs.table import Separated, first_line, json_batches, json_names

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdask.formats.files import noted
-from swsdask.formats.runs.arrow import Batch
+from swsdask.formats.runs.gathering import Batch
 from swsdask.formats.text import read_lines
 from swsdask.formats.values import BLANKS, NUMBER, FormatError, shown
 from swsdask.model.errors import Problems, SettingsError

@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
+from swsdask.formats.runs.gathering import Batch, Gathering
 from swsdask.formats.runs.table import Separated, with_times
 from swsdask.formats.text import Lines, read_lines
 from swsdask.formats.values import CHANNELS, FormatError, is_number, read_header, shown

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from swsdask.formats.files import check_expansion, decompress, file_size, noted, open_plain
-from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.encoding import PLAIN, Encoding
+from swsdask.formats.runs.gathering import Batch, Gathering
 from swsdask.formats.runs.table import IDS, are_judged, choose_columns, proper_names, with_times
 from swsdask.formats.values import FormatError, read_header, shown, system_of_file
 from swsdask.model.errors import InputError, Problem, Problems, ResourceError

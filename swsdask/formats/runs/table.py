@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from swsdask.formats.files import noted
-from swsdask.formats.runs.arrow import Batch, Gathering
 from swsdask.formats.runs.builder import OrdinaryLines
 from swsdask.formats.runs.encoding import PLAIN, Encoding
+from swsdask.formats.runs.gathering import Batch, Gathering
 from swsdask.formats.text import Lines, read_lines
 from swsdask.formats.values import FormatError, check_columns, read_header, shown
 from swsdask.model.errors import InputError, Problem, Problems
