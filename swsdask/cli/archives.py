@@ -19,14 +19,13 @@ from swsdask.cli.options import (
     corpus_options,
     encoding_options,
     engine_options,
-    format_option,
     measures_option,
-    records_format_option,
     reference_and_runs,
     reference_options,
     runs_of_arguments,
     settings_options,
 )
+from swsdask.cli.outputs import format_option, records_format_option
 from swsdask.model.errors import ArchiveError
 from swsdask.model.wording import counted
 

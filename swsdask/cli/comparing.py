@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from swsdask.cli.options import (
-    CSV,
     EncodingOptions,
     EngineOptions,
     FiniteRange,
@@ -16,16 +15,14 @@ from swsdask.cli.options import (
     by_option,
     encoding_options,
     engine_options,
-    format_of,
     measures_option,
     open_evaluation,
-    out_option,
-    print_written,
     reference_and_runs,
     reference_options,
     settings_options,
     verify_option,
 )
+from swsdask.cli.outputs import CSV, format_of, out_option, print_written
 from swsdask.model.errors import GateError
 from swsdask.model.safe_text import one_line
 

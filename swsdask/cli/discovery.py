@@ -8,20 +8,15 @@ from swsdask.cli.options import (
     Arguments,
     CorpusOptions,
     EngineOptions,
-    check_output,
     corpus_options,
     discovery_settings_options,
     engine_options,
-    format_option,
     measures_option,
-    out_option,
-    outputs_option,
-    print_outputs,
-    print_result_as,
     runs_of_arguments,
     settings_of_options,
     verify_option,
 )
+from swsdask.cli.outputs import check_output, format_option, out_option, outputs_option, print_outputs, print_result_as
 from swsdask.model.wording import counted
 
 TABLE = "discovery"

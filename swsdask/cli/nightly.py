@@ -15,7 +15,8 @@ from typing import TypeVar
 import click
 
 from swsdask.cli import describe_unforeseen, traceback_if_asked
-from swsdask.cli.options import FiniteRange, records_format_option
+from swsdask.cli.options import FiniteRange
+from swsdask.cli.outputs import records_format_option
 from swsdask.ending import ended_by
 from swsdask.model.errors import SettingsError, SwsdaskError
 from swsdask.model.safe_text import one_line

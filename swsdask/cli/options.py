@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from swsdask.model.errors import SettingsError
-from swsdask.model.safe_text import one_line
 from swsdask.model.wording import cut
 
 if TYPE_CHECKING:
     from swsdask.api.opening import Evaluation
     from swsdask.model.discovery import Definition
-    from swsdask.model.results import Result
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -381,79 +379,10 @@ verify_option = click.option(
     help="Read an archive without verifying it by its hashes.",
 )
 
-CSV = ("csv", "spreadsheet")
-"""Forms of CSV: plain, and with an apostrophe before cells that a spreadsheet would read as formulas."""
-
-
-def format_of(
-    forms: Sequence[str], help_text: str = "The form of the output on stdout."
-) -> Callable[[Command], Command]:
-    """--format, one of `forms`. The first is the default."""
-    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], help=help_text)
-
-
-format_option = format_of(["text", "json"])
-records_format_option = format_of(["text", *CSV, "json"])
-
 
 def by_option(help_text: str = "Conditions, as for `swsdask score`. Repeatable.") -> Callable[[Command], Command]:
     """--by KEY[,KEY]."""
     return click.option("--by", multiple=True, metavar="KEY[,KEY]", help=help_text)
-
-
-def outputs_option(command: Command) -> Command:
-    """--outputs A,B: the files that --out writes."""
-    return click.option(
-        "--outputs",
-        type=_output_names,
-        metavar="A,B",
-        help="With --out: only these of scores, json, curves and report. Default: all, json up to 200,000 numbers.",
-    )(command)
-
-
-def check_output(out: str | None, outputs: Collection[str] | None, *, dry_run: bool, form: str, printed: str) -> None:
-    """Raise `click.UsageError` for --outputs without --out, and for --dry-run with another format than `printed`."""
-    if outputs is not None and out is None:
-        raise click.UsageError("--outputs goes with --out DIRECTORY, where they are written.")
-    if dry_run and form != printed:
-        raise click.UsageError(f"--dry-run prints the plan in words: leave --format {form} out.")
-
-
-def print_written(out: str, written: Sequence[str]) -> None:
-    """Print the files that were written."""
-    click.echo(f"\nWritten to {one_line(out)}: {', '.join(written)}")
-
-
-def print_outputs(out: str, written: Sequence[str], result: Result, outputs: Collection[str] | None) -> None:
-    """Print the files of a result that were written, and whether one was left out for its size."""
-    from swsdask.render.outputs import OUTPUTS, written_by_default
-
-    print_written(out, written)
-    if outputs is None and "json" not in written_by_default(result):
-        click.echo(
-            f"No scores.json for {result.score_rows.num_rows:,} numbers: --outputs {','.join(OUTPUTS)} writes it."
-        )
-
-
-def print_result_as(form: str, result: Result) -> None:
-    """Print a result to stdout, and its notes and signature to stderr."""
-    from swsdask.render.outputs import result_as
-
-    for part in result_as(form, result):
-        click.echo(part, nl=False)
-    for note in (*result.notes, f"Signature: {result.manifest['signature']}"):
-        click.echo(one_line(note), err=True)
-
-
-def out_option(help_text: str) -> Callable[[Command], Command]:
-    """--out, a directory or URL to write into."""
-    return click.option("--out", metavar="DIRECTORY", callback=writable_place, help=help_text)
-
-
-def _output_names(given: str) -> list[str]:
-    from swsdask.render.outputs import known_outputs
-
-    return known_outputs(split_names(given))
 
 
 def split_names(given: str) -> list[str]:

@@ -7,7 +7,8 @@ import os
 import click
 
 from swsdask.api.results import FIGURES
-from swsdask.cli.options import measures_option, out_option, print_written, records_format_option, split_names
+from swsdask.cli.options import measures_option, split_names
+from swsdask.cli.outputs import out_option, print_written, records_format_option
 from swsdask.model.safe_text import one_line
 from swsdask.model.tables import records_as
 from swsdask.places.reading import join_path

@@ -5,28 +5,22 @@ from __future__ import annotations
 import click
 
 from swsdask.cli.options import (
-    CSV,
     Arguments,
     EncodingOptions,
     EngineOptions,
     ReferenceOptions,
     SettingsOptions,
     by_option,
-    check_output,
     encoding_options,
     engine_options,
-    format_of,
     measures_option,
     open_evaluation,
-    out_option,
-    outputs_option,
-    print_outputs,
-    print_result_as,
     reference_and_runs,
     reference_options,
     settings_options,
     verify_option,
 )
+from swsdask.cli.outputs import CSV, check_output, format_of, out_option, outputs_option, print_outputs, print_result_as
 
 
 @click.command("score")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdask.cli.options import records_format_option
+from swsdask.cli.outputs import records_format_option
 from swsdask.model.wording import counted, listed
 
 if TYPE_CHECKING:

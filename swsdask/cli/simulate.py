@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdask import __version__
-from swsdask.cli.options import (
-    EngineOptions,
-    FiniteRange,
-    engine_options,
-    format_option,
-    print_written,
-    writable_directory,
-    writable_place,
-)
+from swsdask.cli.options import EngineOptions, FiniteRange, engine_options, writable_directory, writable_place
+from swsdask.cli.outputs import format_option, print_written
 from swsdask.model.wording import counted
 
 if TYPE_CHECKING:
