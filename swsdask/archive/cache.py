@@ -15,7 +15,7 @@ A statistic depends on the rows of a run, the reference, and what it was prepare
 statistics of this package are cached: the version of others is unknown.
 
 sources.json describes the files that the archive was made from, so that unchanged files are not read again. For each
-ingested file it has the stamps of the file and of the resources beside it (`places.reading`), and the systems in the
+ingested file it has the stamps of the file and of the resources beside it (`places.stamps`), and the systems in the
 file with their contents; for each reference, its stamps and its inputs. A file is known if its stamp is the same, the
 archive still has its systems with that content, and everything else that determines what is stored is the same: the
 name and encoding of the file, the settings that affect or refuse rows, and the source code of the readers. It is not
@@ -58,7 +58,8 @@ from swsdask.model.hashes import hash_bytes, hash_json, hash_repr, hash_values
 from swsdask.model.schemas import RunSource
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import RULES, Reference
-from swsdask.places.reading import Pipe, local_path, stamps_of
+from swsdask.places.reading import Pipe, local_path
+from swsdask.places.stamps import stamps_of
 from swsdask.statistics.statistic import Statistic, from_arrow, to_arrow
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -97,7 +97,7 @@ def progress_options() -> list[click.Option]:
 def _set_storage_options(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> None:
     if not given:
         return
-    from swsdask.places.reading import set_option
+    from swsdask.places.store_options import set_option
 
     for assignment in given:
         key, equals, text = assignment.partition("=")

@@ -30,7 +30,7 @@ def looking(
     places : sequence of str
         Files, by path or URL, that the worker must see.
     options : mapping, optional
-        The options of stores (`places.reading.options`) for the places. None: those of the worker.
+        The options of stores (`places.store_options.options`) for the places. None: those of the worker.
 
     Returns
     -------
@@ -47,7 +47,8 @@ def looking(
 
         try:
             import swsdask
-            from swsdask.places.reading import is_file, is_folder, set_options
+            from swsdask.places.reading import is_file, is_folder
+            from swsdask.places.store_options import set_options
         except ImportError as error:
             return {"import": str(error)}
         folder = Path(swsdask.__file__).parent

@@ -33,7 +33,7 @@ from swsdask.execution.checks import check_answers, looking, within
 from swsdask.execution.executor import TASKS_AHEAD, Item, Part, Shared, Tree, execution_error
 from swsdask.model.errors import ClusterError, SwsdaskError
 from swsdask.model.wording import counted
-from swsdask.places.reading import options, set_options, unset_options
+from swsdask.places.store_options import options, set_options, unset_options
 
 LOG = logging.getLogger("swsdask")
 

@@ -1,7 +1,7 @@
 """The inbox, where runs arrive: its files, with the system of each and a stamp that changes when the file does.
 
 The stamp of a file that changed within the last tick of the clock is not repeated later, even if the file is unchanged
-(`places.reading`). `look` therefore waits until the file has settled, at most a few seconds, so that a repeated night
+(`places.stamps`). `look` therefore waits until the file has settled, at most a few seconds, so that a repeated night
 finds the same stamps.
 
 Only regular files are runs, and folders of regular Parquet files that are one table (`formats.runs.parquet`). Links,
@@ -28,7 +28,8 @@ from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.safe_text import is_text, one_line, without_secrets
-from swsdask.places.reading import all_below, all_matching, is_local, settles_in, stamp_of, start_of
+from swsdask.places.reading import all_below, all_matching, is_local, start_of
+from swsdask.places.stamps import settles_in, stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
 

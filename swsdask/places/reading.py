@@ -1,30 +1,16 @@
-"""Files and folders at a path or a URL: reading, lists, stamps, pipes, and options of stores.
+"""Files and folders at a path or a URL: reading, lists, and pipes.
 
 fsspec is imported only for URLs.
 
 Errors of a storage are raised unchanged, unless a function says that it explains them.
 
-A stamp shows that a file is unchanged without reading it. It consists of the size and the ETag of a file, or of the
-size and the modification time; for a local file also of the time of its last status change, which copying with times
-(`cp -p`, `rsync -t`) does not reset. The modification time proves nothing if a file was changed just before it was
-listed, because it may change again within the same tick of the clock (git's index has the same problem). A weak ETag
-(`W/...`) does not prove that the bytes are the same either. Such files, and files in storages that report neither, have
-a stamp that is never repeated; `settles_in` returns for how long.
-
 Pipes may be given as files: named pipes, `<(...)` of a shell, /dev/stdin. Readers open a file more than once. The bytes
 of a pipe are therefore copied once, when it is given, to a temporary file without a name, which never outlives the
 process. A pipe must have a writer within a minute; its bytes are then waited for without limit.
-
-All options of stores, such as an endpoint or credentials, are in fsspec's own configuration. fsspec reads it from the
-environment (`FSSPEC_S3_ENDPOINT_URL=...`, or `FSSPEC_S3` with all as JSON) and from files in `~/.config/fsspec`; in
-Python it is `fsspec.config.conf["s3"]`. Client libraries also read their own environment variables, such as
-`AWS_ACCESS_KEY_ID` and `AZURE_STORAGE_CONNECTION_STRING`. Worker processes get those of this process
-(`execution.dask`).
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import select
@@ -33,8 +19,6 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
-from functools import cache
 from glob import has_magic
 from itertools import takewhile
 from pathlib import PurePosixPath
@@ -42,8 +26,8 @@ from typing import IO, TYPE_CHECKING, Self
 
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
 from swsdask.model.limits import NO_SPACE, shortage
-from swsdask.model.safe_text import remember, without_secrets
 from swsdask.model.wording import counted
+from swsdask.places.store_options import OBJECT_STORES, remember_all
 
 _SLASHES = re.compile(r"/{2,}")
 
@@ -390,7 +374,7 @@ def all_matching(filesystem: AbstractFileSystem, pattern: str) -> dict[str, Mapp
     from fsspec.utils import glob_translate
 
     folder = start_of(pattern)
-    if not folder or not {*_LOCAL_FILES, *_WITHOUT_LISTS}.isdisjoint(protocols(filesystem)):
+    if not folder or not {*_LOCAL_FILES, *WITHOUT_LISTS}.isdisjoint(protocols(filesystem)):
         return dict(filesystem.glob(pattern, detail=True))
     deepest = None if "**" in pattern else pattern.count("/") - folder.count("/")
     matches = re.compile(glob_translate(pattern)).match
@@ -406,163 +390,7 @@ def start_of(pattern: str) -> str:
     return "/".join(takewhile(lambda part: not has_magic(part), pattern.split("/")))
 
 
-SETTLED_S = 2.0
-"""The age from which a modification time is trusted: no file system has longer clock ticks."""
+WITHOUT_LISTS = ("http", "https")
+"""The protocols whose folders cannot be listed."""
 
-_TAGS = ("ETag", "etag")
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
-_WITHOUT_LISTS = ("http", "https")
 _LOCAL_FILES = ("file", "local")
-_FEW = 3
-"""The number of files of a folder in a store up to which they are queried one by one, as the folder may be large."""
-
-
-def stamps_of(files: Iterable[str]) -> dict[str, str]:
-    """Return the stamps of files. A folder in a store is listed by one request.
-
-    Parameters
-    ----------
-    files : iterable of str
-        Paths and URLs.
-
-    Returns
-    -------
-    dict of str to str
-        The stamp of every file that exists.
-
-    Raises
-    ------
-    InputError
-        If a storage cannot be listed.
-    """
-    found: dict[str, str] = {}
-    folders: dict[str, list[str]] = {}
-    for file in dict.fromkeys(files):
-        path = local_path(file)
-        if path is None:
-            folders.setdefault(parted(file)[0], []).append(file)
-        elif os.path.isfile(path):
-            state = os.stat(path)
-            found[file] = stamp_of(
-                {"size": state.st_size, "mtime": state.st_mtime, "created": state.st_ctime, "ino": state.st_ino}
-            )
-    for folder, inside in folders.items():
-        try:
-            found.update(_in_store(folder, inside))
-        except Exception as error:
-            raise storage_fault(without_secrets(folder), error) from None
-    return found
-
-
-def _in_store(folder: str, files: list[str]) -> Iterator[tuple[str, str]]:
-    filesystem, _ = file_system(files[0])
-    filesystem.invalidate_cache()
-    protocol, has_folder, _ = folder.partition("://")
-    listed = len(files) > _FEW and bool(has_folder) and "::" not in folder and protocol not in _WITHOUT_LISTS
-    infos = {info["name"].rstrip("/"): info for info in filesystem.ls(file_system(folder)[1])} if listed else {}
-    for file in files:
-        path = file_system(file)[1]
-        try:
-            info = infos.get(path) if listed else filesystem.info(path)
-        except FileNotFoundError:
-            continue
-        if info is not None and info.get("type", "file") == "file":
-            yield file, stamp_of({} if "::" in file else info)
-
-
-def stamp_of(info: Mapping[str, object]) -> str:
-    """Return the stamp of a file from the information of its fsspec file system."""
-    said = _tag(info) or " ".join(map(str, _changed(info)))
-    return f"{info.get('size')} {said}" + (f" at {time.time_ns()}" if settles_in(info) else "")
-
-
-def settles_in(info: Mapping[str, object]) -> float:
-    """Return the seconds until the stamp of an unchanged file is repeated: 0 if it already is, inf if it never is.
-
-    It is inf if the modification time is in the future by more than the clocks of two hosts differ.
-    """
-    if _tag(info) is not None:
-        return 0.0
-    left = max(_changed(info), default=math.inf) + SETTLED_S - time.time()
-    return max(left, 0.0) if left <= 2 * SETTLED_S else math.inf
-
-
-def _tag(info: Mapping[str, object]) -> str | None:
-    tag = next((f"{info[name]}" for name in _TAGS if info.get(name)), None)
-    return None if tag is None or tag.startswith("W/") else tag
-
-
-def _changed(info: Mapping[str, object]) -> list[float]:
-    """The times, in seconds since 1970, of the last change of a file and of a local one's state; empty if unknown."""
-    said = [next((info[name] for name in _TIMES if info.get(name) is not None), None)]
-    if "ino" in info:  # For local files, fsspec gives this name to the time of the last status change.
-        said.append(info["created"])
-    times = [at.timestamp() if isinstance(at, datetime) else at for at in said]
-    return [at for at in times if isinstance(at, int | float)]
-
-
-OBJECT_STORES = ("s3", "gs", "abfs")
-"""The protocols that an option without a protocol applies to: Amazon's, Google's and Azure's, with all their names."""
-
-
-def set_option(key: str, value: object) -> None:
-    """Set an option of all object stores or, if the key begins with a protocol and a dot, of that protocol.
-
-    Further dots lead into dictionaries, as in s3.client_kwargs.region_name. Raises `SettingsError` if there is a value
-    in place of such a dictionary.
-    """
-    from fsspec import available_protocols
-    from fsspec.config import conf
-
-    first, dot, rest = key.partition(".")
-    names, key = ((first,), rest) if dot and first in available_protocols() else (OBJECT_STORES, key)
-    *parents, last = key.split(".")
-    for name in names:
-        table = conf.setdefault(name, {})
-        for parent in parents:
-            table = table.setdefault(parent, {})
-            if not isinstance(table, dict):
-                raise SettingsError(f"storage option {key}: {parent} holds a value, not further keys.")
-        table[last] = value
-    remember_all()
-
-
-def remember_all() -> None:
-    """Remember the secrets of all options, so that they are masked in all output."""
-    from fsspec.config import conf
-
-    remember(conf)
-
-
-def options() -> dict[str, dict[str, object]]:
-    """Return the options of all stores, to set them in another process."""
-    from fsspec.config import conf
-
-    return {name: dict(each) for name, each in conf.items() if isinstance(each, Mapping)}
-
-
-def set_options(given: Mapping[str, Mapping[str, object]]) -> None:
-    """Set the `options` of another process, instead of those of an earlier call.
-
-    Own options of this process, from before its first call, stay unless the given ones replace them.
-    """
-    from fsspec.config import conf
-
-    conf.update(_with_own(given))
-    remember(given)
-
-
-def unset_options(given: Mapping[str, Mapping[str, object]]) -> None:
-    """Undo `set_options`, unless something else was set since."""
-    if options() == _with_own(given):
-        set_options({})
-
-
-def _with_own(given: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    own = _own_options()
-    return {name: {**own.get(name, {}), **given.get(name, {})} for name in dict.fromkeys((*options(), *own, *given))}
-
-
-@cache
-def _own_options() -> dict[str, dict[str, object]]:
-    return options()

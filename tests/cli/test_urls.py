@@ -16,8 +16,8 @@ import fsspec.config
 import pytest
 
 from swsdask.model.errors import SettingsError
-from swsdask.places import reading
-from swsdask.places.reading import options, set_option, set_options
+from swsdask.places import store_options
+from swsdask.places.store_options import options, set_option, set_options
 from tests.cli.conftest import Files, Outcome
 from tests.whole_flow import content, flow, names, put
 
@@ -141,9 +141,9 @@ def test_file_urls_are_paths(swsdask: Call, files: Files) -> None:
 def no_options(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, object]]]:
     held: dict[str, dict[str, object]] = {}
     monkeypatch.setattr(fsspec.config, "conf", held)
-    reading._own_options.cache_clear()
+    store_options._own_options.cache_clear()
     yield held
-    reading._own_options.cache_clear()
+    store_options._own_options.cache_clear()
 
 
 def test_an_unknown_option_of_a_store_is_named(

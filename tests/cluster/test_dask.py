@@ -32,7 +32,7 @@ from swsdask.execution.dask import LEAST_AHEAD, DaskExecutor, sent_options
 from swsdask.execution.executor import TASKS_AHEAD
 from swsdask.execution.open import cluster
 from swsdask.model.errors import ClusterError, ExecutionError, InsecureConnection, SettingsError
-from swsdask.places.reading import options
+from swsdask.places.store_options import options
 from tests.cluster import cells
 from tests.cluster.conftest import Elsewhere, killing
 

@@ -226,7 +226,7 @@ MUTANTS = (
     ),
     Mutant(
         "of a local file only the time of the last change counts",
-        "swsdask/places/reading.py",
+        "swsdask/places/stamps.py",
         'if "ino" in info:',
         "if False:",
         ("tests/unit/test_known_sources.py", "tests/unit/test_nightly.py"),

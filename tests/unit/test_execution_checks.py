@@ -18,8 +18,8 @@ from swsdask.execution.checks import check_answers, looking
 from swsdask.execution.dask import DaskExecutor, _FutureWatch, sent_options
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.errors import ClusterError
-from swsdask.places import reading
-from swsdask.places.reading import options, set_options, unset_options
+from swsdask.places import store_options
+from swsdask.places.store_options import options, set_options, unset_options
 
 OWN = looking((), {})()
 CASE = Path(__file__).resolve().parents[1] / "cases" / "trec_eval" / "ids"
@@ -158,7 +158,7 @@ def test_options_of_stores_are_those_of_one_command(monkeypatch: pytest.MonkeyPa
     """Another user's keys, or another store's address, would be used by the next command on the same workers."""
     own = {"s3": {"anon": False}, "gs": {"project": "ours"}}
     monkeypatch.setattr("fsspec.config.conf", {name: dict(each) for name, each in own.items()})
-    reading._own_options.cache_clear()
+    store_options._own_options.cache_clear()
     try:
         set_options({"s3": {"key": "alice"}, "az": {"account": "hers"}})
         assert options() == {"s3": {"anon": False, "key": "alice"}, "gs": own["gs"], "az": {"account": "hers"}}
@@ -169,4 +169,4 @@ def test_options_of_stores_are_those_of_one_command(monkeypatch: pytest.MonkeyPa
         unset_options({"s3": {"endpoint_url": "http://there"}})
         assert options() == {**own, "az": {}}
     finally:
-        reading._own_options.cache_clear()
+        store_options._own_options.cache_clear()

@@ -19,7 +19,7 @@ from swsdask.archive.cache import SOURCES
 from swsdask.archive.storage import Storage
 from swsdask.formats import files as opening
 from swsdask.model.errors import ArchiveError, InputError
-from swsdask.places import reading
+from swsdask.places import stamps
 from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 
 LONG_AGO = 1_600_000_000
@@ -28,7 +28,7 @@ LONG_AGO = 1_600_000_000
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files need not be old."""
-    monkeypatch.setattr(reading, "SETTLED_S", 0.0)
+    monkeypatch.setattr(stamps, "SETTLED_S", 0.0)
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ def test_a_file_of_equal_size_and_time_is_read(ingest: Callable[..., Any], folde
 def test_a_file_that_changes_within_a_tick_of_the_clock_is_read(
     ingest: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
-    now = int(reading.time.time())
-    monkeypatch.setattr(reading, "SETTLED_S", 2.0)
-    monkeypatch.setattr(reading.time, "time", lambda: now + 0.5)
+    now = int(stamps.time.time())
+    monkeypatch.setattr(stamps, "SETTLED_S", 2.0)
+    monkeypatch.setattr(stamps.time, "time", lambda: now + 0.5)
     run = folder / "runs/second.kwslist.xml"
     put(run, run_of("second"), now)
     ingest()
@@ -118,7 +118,7 @@ def test_a_file_that_changes_within_a_tick_of_the_clock_is_read(
     opened.clear()
     ingest(replace_runs=True)
     assert "second.kwslist.xml" in opened
-    monkeypatch.setattr(reading.time, "time", lambda: now + 60.0)
+    monkeypatch.setattr(stamps.time, "time", lambda: now + 60.0)
     ingest()
     opened.clear()
     ingest()
@@ -249,7 +249,7 @@ def test_a_stamp_is_repeated_where_it_says_something(info: dict[str, Any], is_st
     filesystem.pipe_file("/stamped", b"abc")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(filesystem), "info", lambda _, path, **__: {"name": path, "type": "file", **info})
-        one, other = (reading.stamps_of(["memory://stamped"]) for _ in range(2))
+        one, other = (stamps.stamps_of(["memory://stamped"]) for _ in range(2))
     assert (one == other) == is_stable
     filesystem.store.clear()
 

@@ -45,7 +45,7 @@ from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
 from swsdask.nightly.overview import link, publish_overview
 from swsdask.nightly.settings import example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
-from swsdask.places import reading
+from swsdask.places import stamps
 from swsdask.render import nightly as render_nightly
 from swsdask.render.nightly import atom_feed, index, metrics, text_plot
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS as FILE
@@ -55,15 +55,15 @@ from tests.faults.nights import timeless
 DAY = date(2020, 1, 1)
 
 
-CHANGED = reading._changed
+CHANGED = stamps._changed
 
 
 @pytest.fixture(scope="module", autouse=True)
 def as_if_not_copied() -> Iterator[None]:
     """The times at which the state of files changed are not looked at: a copy has others."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_changed", lambda info: [info["mtime"]])
-        patch.setattr(reading, "SETTLED_S", 0.1)
+        patch.setattr(stamps, "_changed", lambda info: [info["mtime"]])
+        patch.setattr(stamps, "SETTLED_S", 0.1)
         yield
 
 
@@ -886,7 +886,7 @@ def test_a_run_that_is_rewritten_while_a_night_works_is_taken_by_the_next(
     three_nights: Path, monkeypatch: pytest.MonkeyPatch, age_s: int
 ) -> None:
     """Of the same size, and with the same time of the last change; an `age_s` of 0 is within the tick of the clock."""
-    monkeypatch.setattr(reading, "_changed", CHANGED)
+    monkeypatch.setattr(stamps, "_changed", CHANGED)
     (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
     run = three_nights / "inbox/another/run.kwslist.xml"
     shutil.copytree(three_nights / "inbox/weak", run.parent)
@@ -916,7 +916,7 @@ def test_stamps_of_an_inbox_are_repeated_however_young_its_files_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for one whose time is yet to come, which is looked at without waiting."""
-    monkeypatch.setattr(reading, "_changed", CHANGED)
+    monkeypatch.setattr(stamps, "_changed", CHANGED)
     (tmp_path / "young.tsv").write_text("")
     assert look([str(tmp_path)]) == look([str(tmp_path)])
     late = time.time() + 10_000

@@ -25,7 +25,7 @@ from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.nightly.inbox import look
 from swsdask.nightly.settings import NightlyEvaluation, load_nightly
 from swsdask.nightly.steps import plan_night, run_night
-from swsdask.places import reading
+from swsdask.places import stamps
 from swsdask.render.nightly import night_lines
 from swsdask.simulate.evaluation import simulate, write
 from tests.unit.test_archive_storage import with_one_failure
@@ -45,7 +45,7 @@ measures = ["atwv", "mtwv"]
 @pytest.fixture(scope="module", autouse=True)
 def settled_at_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "SETTLED_S", 0.01)
+        patch.setattr(stamps, "SETTLED_S", 0.01)
         yield
 
 

@@ -20,7 +20,7 @@ from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.system_rows import SystemRows
 from swsdask.nightly.inbox import look
-from swsdask.places import reading
+from swsdask.places import stamps
 from tests.cli.conftest import ECF, QUERIES, RTTM
 
 ROWS = 24
@@ -287,7 +287,7 @@ def test_a_reference_may_be_such_a_folder(tmp_path: Path) -> None:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "SETTLED_S", 0.0)
+    monkeypatch.setattr(stamps, "SETTLED_S", 0.0)
 
 
 def ingested(archive: Path, reference: str, folder: str, **options: Any) -> str:
