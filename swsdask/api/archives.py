@@ -152,7 +152,7 @@ def ingest(
     known = known_sources(Storage(url), resolved.evaluation, encoding, rehash=rehash)
     found = given_runs(runs, judged=layers.judged, encoding=encoding, known=known)
     judged = None if qrels is None else judged_files(qrels, (), others)
-    with working(resolved, executor, found.rows_about, progress) as workers:
+    with working(resolved, executor, found.rows_about, progress) as opened:
         return ingest_files(
             url,
             of_tables or (reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged),
@@ -160,7 +160,7 @@ def ingest(
             resolved.evaluation,
             policy=ChangePolicy(replace_runs, layers, change_settings),
             layout=layout,
-            executor=workers,
+            executor=opened,
             progress=progress,
             known=known,
             unread=found.unread,
@@ -217,12 +217,12 @@ def verify(
     >>> sws.verify("demo/archive").damaged
     {}
     """
-    with working(build_settings(explicit=explicit_settings(settings)), executor, 0, progress) as workers:
+    with working(build_settings(explicit=explicit_settings(settings)), executor, 0, progress) as opened:
         return verification.verify(
             as_path(archive),
             repair=None if repair is None else as_path(repair),
             adopt=adopt,
-            executor=workers,
+            executor=opened,
             progress=progress,
         )
 
@@ -388,8 +388,8 @@ def validate(
     corpus = corpus_files(named) if named else None
     of_folder = find_reference(as_path(reference)) if reference else None
     resolved = settings_layers(preset, compat, settings).settings()
-    with working(resolved, executor, 0, progress) as workers:
-        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, workers, encoding, progress)
+    with working(resolved, executor, 0, progress) as opened:
+        report = validate_files(locations(paths), of_folder, corpus, resolved.evaluation, opened, encoding, progress)
     faulty = {problem.file for problem in report.problems}
     classes = [each.file for each in report.files if each.format is Format.CLASSES and each.file not in faulty]
     if (classes or corpus is not None) and faulty.isdisjoint(roles(corpus) if corpus else ()):

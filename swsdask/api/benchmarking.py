@@ -140,14 +140,14 @@ def benchmark(
     _, _, settings = resolve_measures(measures, evaluation.settings)
     rows = sum(run.rows for run in archive.runs)
     watch = _Watch(or_unseen(progress), rows)
-    with working(settings, executor, rows, None) as workers:
+    with working(settings, executor, rows, None) as opened:
         least = min(archive.runs, key=lambda run: run.rows).system
-        score(evaluation, measures, runs=[least], executor=workers, cache=False)
+        score(evaluation, measures, runs=[least], executor=opened, cache=False)
         rule = build_reference(archive, settings.evaluation).rule
         watch.begin(READ, rows)
         _read(archive, trial_columns(rule, 1, True), watch)
         watch.begin("reference", 0)
-        result = score(evaluation, measures, executor=workers, cache=False, progress=watch)
+        result = score(evaluation, measures, executor=opened, cache=False, progress=watch)
         watch.begin("files", 0)
         with temporary_folder() as folder:
             write(result, folder / "results")
@@ -157,7 +157,7 @@ def benchmark(
             len(archive.runs),
             rows,
             sum(fragment.file.size or 0 for stored in archive.stored_runs for fragment in stored.fragments),
-            workers.workers,
+            opened.workers,
         )
 
 

@@ -94,15 +94,15 @@ def calibrate(
     with ExitStack() as stack:
         rows = rows_to_score(evaluation.archive, runs)
         after = stack.enter_context(ExitStack())
-        workers = stack.enter_context(working(settings, executor, rows, progress))
-        archive, systems = stack.enter_context(with_runs(evaluation, runs, workers, after=after))
+        opened = stack.enter_context(working(settings, executor, rows, progress))
+        archive, systems = stack.enter_context(with_runs(evaluation, runs, opened, after=after))
         if len(systems) != 1:
             raise SettingsError(f"A calibration is fitted on one system; found {', '.join(systems) or 'none'}.")
         held = next(each for each in archive.runs if each.system == systems[0])
         check_runs(archive, [held], settings.evaluation)
         ((reference, _),) = build_references(archive, settings.evaluation, (), [held])
         shown = or_unseen(progress)
-        ((_, found),) = count_archive(archive, systems, reference, families, workers, settings.engine, shown)
+        ((_, found),) = count_archive(archive, systems, reference, families, opened, settings.engine, shown)
         signature = manifest_of(archive, systems, settings, MEASURES_OF_METHOD[method], ())["signature"]
         scored = Scored(found, reference, settings.evaluation)
         return fit(method, held, scored, archive.inputs, signature)
@@ -188,5 +188,5 @@ def apply_calibration(
         threshold = point.resolve(0, 0).bayes_threshold
     or_unseen(progress).begin("writing calibrated runs", 0)
     rows_about = sum(RunFile(file).rows_about for file in files)
-    with working(chosen, executor, rows_about, progress) as workers:
-        return apply_to_runs(fitted.map, files, as_path(out), None if keep_decisions else threshold, encoding, workers)
+    with working(chosen, executor, rows_about, progress) as opened:
+        return apply_to_runs(fitted.map, files, as_path(out), None if keep_decisions else threshold, encoding, opened)

@@ -211,7 +211,7 @@ def compare(
         evaluation = as_evaluation(source)
         given = runs_for(evaluation, runs, encoding)
         chosen, rows = evaluation.settings, rows_to_score(evaluation.archive, given)
-    with working(chosen, executor, rows, progress) as workers:
+    with working(chosen, executor, rows, progress) as opened:
         n_documents: dict[str, int] = {}
         tried: list[str] = []
         if isinstance(source, Result):
@@ -224,7 +224,7 @@ def compare(
         else:
             tried = default_measures(evaluation) if names is None else []
             result, samples, n_queries, n_documents = sample_evaluation(
-                evaluation, names, given, by, workers, progress, documents=resample == "documents"
+                evaluation, names, given, by, opened, progress, documents=resample == "documents"
             )
         report = None if progress is None else lambda label: progress.begin(label, 0)
         found = compared(
@@ -237,7 +237,7 @@ def compare(
             str(result.manifest.get("signature", "")),
             n_documents=n_documents,
             report=report,
-            executor=workers,
+            executor=opened,
         )
     notes = [] if isinstance(source, Result) else list(result.system_notes)  # A result has shown its own.
     notes += found.notes

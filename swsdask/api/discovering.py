@@ -144,11 +144,11 @@ def discover(
         *word_notes(corpus),
     ]
     rows_about = inputs.phones_about + sum(each.rows for each in inputs.systems)
-    with working(settled.settings, executor, rows_about, progress) as workers:
-        workers.check(inputs.places)
+    with working(settled.settings, executor, rows_about, progress) as opened:
+        opened.check(inputs.places)
         request = _Requested(names, families, settled.settings.engine.rows_per_task)
-        tables = _score(inputs.systems, corpus, request, workers, progress)
-        beside = circumstances(began, workers, inputs.verification, settled.overridden, tables.notes)
+        tables = _score(inputs.systems, corpus, request, opened, progress)
+        beside = circumstances(began, opened, inputs.verification, settled.overridden, tables.notes)
     details = cast("dict[str, Details]", tables.observed)
     runs = {system: each.run for system, each in details.items()}
     examples = {system: each.classes for system, each in details.items()}
@@ -181,21 +181,21 @@ class _Requested(NamedTuple):
 
 
 def _score(
-    systems: Sequence[UnreadSystem], corpus: Corpus, request: _Requested, workers: Executor, progress: Progress
+    systems: Sequence[UnreadSystem], corpus: Corpus, request: _Requested, executor: Executor, progress: Progress
 ) -> ResultTables:
     """Return the results of systems, in their order.
 
     Worker processes read small systems and return their results. A large system is read by one of them, whose
     neighbours fetch it from there to count its cells.
     """
-    source = FragmentSource(corpus, _place, needed(request.families), workers, request.work)
-    cut = [each for each in systems if workers.shares_memory or each.rows > FEW_FRAGMENTS]
-    whole = [each for each in systems if not workers.shares_memory and each.rows <= FEW_FRAGMENTS]
-    parts = [score_systems(cut, len(cut), source, request.counted, workers, progress)] if cut or not whole else []
+    source = FragmentSource(corpus, _place, needed(request.families), executor, request.work)
+    cut = [each for each in systems if executor.shares_memory or each.rows > FEW_FRAGMENTS]
+    whole = [each for each in systems if not executor.shares_memory and each.rows <= FEW_FRAGMENTS]
+    parts = [score_systems(cut, len(cut), source, request.counted, executor, progress)] if cut or not whole else []
     if whole:
         progress.begin(SYSTEMS, sum(each.rows for each in whole))
-        shared = (*source.shared, workers.share(request))
-        parts += workers.map(_score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name=SYSTEMS)
+        shared = (*source.shared, executor.share(request))
+        parts += executor.map(_score_whole, whole, shared, done=lambda each: progress.advance(each.rows), name=SYSTEMS)
     return ResultTables.joined(parts, [each.system for each in systems])
 
 

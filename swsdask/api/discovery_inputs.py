@@ -361,15 +361,15 @@ def ingest_discovery(
     for url in files.values():
         with suppress(InputError):  # The reading task reports this problem together with those of the other files.
             sizes[url] = file_size(url)
-    with working(layers.settings(), executor, sum(sizes.values()) // BYTES_PER_ROW, progress) as workers:
-        workers.check([url for url in sizes if not isinstance(url, Pipe)])
+    with working(layers.settings(), executor, sum(sizes.values()) // BYTES_PER_ROW, progress) as opened:
+        opened.check([url for url in sizes if not isinstance(url, Pipe)])
         return ingest_tables(
             as_path(archive),
             tables,
             files,
             policy=ChangePolicy(replace_systems, layers, change_settings),
             check=check,
-            executor=workers,
+            executor=opened,
             progress=progress,
         )
 

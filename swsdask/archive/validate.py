@@ -101,12 +101,17 @@ def validate(
                 files.setdefault(file, role)
     rules = _Rules(encoding, _read_known_ids(reference, settings) if reference else None)
     checked = []
-    where = executor or SerialExecutor()
-    where.check([file for file in files if os.path.exists(file) and not isinstance(file, Pipe)])
+    executor = executor or SerialExecutor()
+    executor.check([file for file in files if os.path.exists(file) and not isinstance(file, Pipe)])
     shown = or_unseen(progress)
     shown.begin("checking", len(files))
-    for each, own in where.map(
-        _check_alone, files.items(), where.share(rules), label=_file_of, done=lambda _: shown.advance(1), name="check"
+    for each, own in executor.map(
+        _check_alone,
+        files.items(),
+        executor.share(rules),
+        label=_file_of,
+        done=lambda _: shown.advance(1),
+        name="check",
     ):
         checked.append(each)
         problems.extend(own)
