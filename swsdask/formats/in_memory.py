@@ -143,10 +143,10 @@ def _check_once(columns: Iterable[str], name: str) -> None:
 def _mixed(columns: Any) -> str:
     """Describe the first value of a column whose type differs from the values before it; "" if there is none.
 
-    `columns` is a DataFrame or a dictionary. NaN counts as missing, as in pandas, and so do the columns of NumPy and
-    Arrow, which have one type.
+    `columns` is a table; only a DataFrame or a dictionary has values of mixed types. NaN counts as missing, as in
+    pandas. Columns with a type, as in NumPy and Arrow, are not searched.
     """
-    for column in columns:
+    for column in columns if isinstance(columns, Mapping) else getattr(columns, "columns", ()):
         values = columns[column]
         if str(getattr(values, "dtype", "object")) != "object":
             continue

@@ -598,3 +598,19 @@ def test_columns_of_mixed_types_are_named(make: Callable[[dict[str, Any]], Any])
         mixed = make({**columns, column: ["K1", value, *["K1"] * (len(RUN) - 2)]})
         with pytest.raises(sws.InputError, match=f"found {found} in column '{column}'"):
             sws.score(in_memory(), "n_target", runs={"m": mixed})
+
+
+def test_a_stream_that_breaks_is_named() -> None:
+    class Broken:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise ValueError("the stream broke")
+
+    with pytest.raises(sws.InputError, match="found 'the stream broke'"):
+        sws.score(in_memory(), "n_target", runs={"m": Broken()})
+
+
+def test_names_of_one_document_in_a_table_of_several_systems_are_noted() -> None:
+    several = pd.concat([RUN, RUN.assign(document="eval/" + RUN["document"] + ".wav")])
+    table = pd.concat([several.assign(system=system) for system in ("a", "b")])
+    notes = sws.score(in_memory(), "n_target", runs=table).notes
+    assert any(note.startswith("both systems: names of one document in the run, which differ only") for note in notes)

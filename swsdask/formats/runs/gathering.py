@@ -223,8 +223,10 @@ class Gathering:
         """Return the gathered rows, as one piece for each system, in the order of arrival."""
         rows = _Gathered._make(np.concatenate(columns) for columns in zip(*self._parts, strict=True))
         systems = self._systems.all() if not self._named else []
+        attributes = {**self._header.attributes, **self._documents.joined()}
         for code in _first_rows(rows.system)[0].tolist():
-            header = replace(self._header, system=systems[code]) if systems else self._header
+            system = systems[code] if systems else self._header.system
+            header = replace(self._header, system=system, attributes=attributes)
             yield self._piece(header, rows.take(rows.system == code) if len(systems) > 1 else rows)
         self._begin()
 
@@ -232,7 +234,7 @@ class Gathering:
         query, queries, query_lines = _compact(rows.query, self._queries.all(), rows.line)
         document, documents, document_lines = _compact(rows.document, self._documents.all(), rows.line)
         return RunPiece(
-            header=replace(header, attributes={**header.attributes, **self._documents.joined()}),
+            header=header,
             file=self._file,
             queries=queries,
             query_lines=query_lines,
