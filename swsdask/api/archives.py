@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import get_args
 
 from swsdask.api.discovery_inputs import corpus_files, corpus_places
@@ -54,7 +54,7 @@ def ingest(
     frame_shift: float | None = None,
     negate_scores: bool = False,
     segments: Location | None = None,
-    replace_runs: bool = False,
+    replace: bool = False,
     change_settings: bool = False,
     rehash: bool = False,
     buckets: int | None = None,
@@ -90,7 +90,7 @@ def ingest(
         Negate the scores of tables, for tables whose scores are costs.
     segments : path or URL, optional
         Kaldi's ``segments`` file, for tables whose documents are utterances and whose times begin at the utterance.
-    replace_runs : bool, default False
+    replace : bool, default False
         Replace runs of the archive that have the same name but different content.
     change_settings : bool, default False
         Replace the settings that the archive keeps with the given ones.
@@ -158,7 +158,7 @@ def ingest(
             of_tables or (reference_files(reference, ecf, rttm, queries, lexicon, vocabulary) if given else judged),
             found.sources,
             resolved.evaluation,
-            policy=ChangePolicy(replace_runs, layers, change_settings),
+            policy=ChangePolicy(replace, layers, change_settings),
             layout=layout,
             executor=opened,
             progress=progress,
@@ -396,7 +396,7 @@ def validate(
         report = _check_corpus(report, corpus, classes, definition or "document")
     place = {file: number for number, file in enumerate(dict.fromkeys(each.file for each in report.problems))}
     in_order = sorted(report.problems, key=lambda each: (place[each.file], each.line is None, each.line or 0))
-    return replace(report, problems=tuple(in_order))
+    return dataclasses.replace(report, problems=tuple(in_order))
 
 
 def _check_corpus(report: Report, corpus: CorpusFiles | None, classes: list[str], definition: Definition) -> Report:
@@ -406,5 +406,5 @@ def _check_corpus(report: Report, corpus: CorpusFiles | None, classes: list[str]
     files = []
     for each in report.files:
         more = {f"fragments dropped: {reason}": count for reason, count in dropped.get(each.file, {}).items()}
-        files.append(replace(each, counts=each.counts | more))
+        files.append(dataclasses.replace(each, counts=each.counts | more))
     return Report(tuple(files), (*report.problems, *problems), report.total + len(problems))

@@ -412,7 +412,7 @@ def errors(
     *,
     runs: Runs = None,
     by: str | Iterable[str] = (),
-    queries: int = 20,
+    top: int = 20,
     false_alarms: int = 10,
     frame_shift: float | None = None,
     negate_scores: bool = False,
@@ -430,7 +430,7 @@ def errors(
         The runs to analyse, as for `score`.
     by : str or iterable of str, optional
         Conditions, as for `score`. Each has its own list.
-    queries : int, default 20
+    top : int, default 20
         The number of queries to list for each system, in descending order of cost, P_miss + beta P_fa of the query.
     false_alarms : int, default 10
         The number of false alarms to list for each query, in descending order of score; at most 100.
@@ -454,17 +454,17 @@ def errors(
     With the files of ``swsdask demo --hours 1 --queries 20``:
 
     >>> import swsdask as sws
-    >>> found = sws.errors("demo/archive", runs="weak", queries=1)
+    >>> found = sws.errors("demo/archive", runs="weak", top=1)
     >>> found.queries[["n_target", "n_miss"]].to_dict("records")
     [{'n_target': 1, 'n_miss': 1}]
     """
     from swsdask.scoring.worst_queries import WorstQueries
     from swsdask.statistics.worst_queries import KEPT
 
-    queries, false_alarms = check_whole("queries", queries, 1), check_whole("false_alarms", false_alarms, 0)
+    top, false_alarms = check_whole("top", top, 1), check_whole("false_alarms", false_alarms, 0)
     if false_alarms > KEPT:
         raise SettingsError(f"false_alarms is {false_alarms}; expected a number from 0 to {KEPT}.")
-    observer = WorstQueries(queries, false_alarms)
+    observer = WorstQueries(top, false_alarms)
     encoding = read_encoding(frame_shift, negate_scores, segments)
     evaluation = as_evaluation(evaluation)
     given = runs_for(evaluation, runs, encoding)

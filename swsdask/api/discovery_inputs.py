@@ -290,7 +290,7 @@ def ingest_discovery(
     n_folds: int | None = None,
     definition: Definition | None = None,
     settings: GivenSettings | None = None,
-    replace_systems: bool = False,
+    replace: bool = False,
     change_settings: bool = False,
     executor: Executor | str | None = None,
     progress: Progress | None = None,
@@ -311,7 +311,7 @@ def ingest_discovery(
         The number of folds without a fold file, and the definition; the archive keeps both. See `discover`.
     settings : mapping or Settings, optional
         The settings that the archive keeps, in the shape of a settings file with tables "discovery" and "engine".
-    replace_systems : bool, default False
+    replace : bool, default False
         Replace systems of the archive that have the same name but different content.
     change_settings : bool, default False
         Replace the settings that the archive keeps with the given ones.
@@ -367,7 +367,7 @@ def ingest_discovery(
             as_path(archive),
             tables,
             files,
-            policy=ChangePolicy(replace_systems, layers, change_settings),
+            policy=ChangePolicy(replace, layers, change_settings),
             check=check,
             executor=opened,
             progress=progress,

@@ -90,7 +90,7 @@ def ingest(
             runs=runs_of_arguments([*others, *runs]) or None,
             **chosen.arguments(engine),
             **encoded.arguments(),
-            replace_runs=replace,
+            replace=replace,
             change_settings=change_settings,
             rehash=rehash,
             buckets=buckets,

@@ -202,7 +202,7 @@ def errors(
             evaluation,
             runs=given or None,
             by=by,
-            queries=top,
+            top=top,
             false_alarms=false_alarms,
             **encoded.arguments(),
             progress=shown,

@@ -60,7 +60,7 @@ def demo(out: Path, seed: int, hours: float, n_queries: int, nightly: bool) -> N
         shown.begin("simulating", 0)
         _begin(out, seed, hours, n_queries, ["files", "archive", "results"])
         shown.begin("ingesting", 0)
-        sws.ingest(archive, files, runs=str(files / "runs"), preset="sws2013", replace_runs=True)
+        sws.ingest(archive, files, runs=str(files / "runs"), preset="sws2013", replace=True)
         result = sws.score(archive, progress=shown)
     sws.write(result, results)
     print_leaderboard(result)

@@ -135,7 +135,7 @@ def _ingest(
             archive,
             runs_of_arguments(classes) or None,
             **given,
-            replace_systems=replace,
+            replace=replace,
             change_settings=change_settings,
             progress=shown,
         )

@@ -311,7 +311,7 @@ def _ingest(night: Night, news: Sequence[Arrived], *, with_reference: bool) -> N
         **(job.reference_places if with_reference else {}),
         runs={each.system: each.url for each in news},
         **night.opening,
-        replace_runs=True,
+        replace=True,
         change_settings=True,
         executor=night.executor,
         progress=night.progress,

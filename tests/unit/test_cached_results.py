@@ -190,7 +190,7 @@ def test_resources_are_part_of_a_run(tmp_path: Path) -> None:
         (tmp_path / "first.resources.toml").write_text(
             RESOURCES.format(seconds) + "[searching]\ncpu_hours = 1\npeak_memory_gb = 1\n"
         )
-        sws.ingest(tmp_path / "archive", **reference, runs=run, replace_runs=True)
+        sws.ingest(tmp_path / "archive", **reference, runs=run, replace=True)
         found = sws.score(tmp_path / "archive", ["ssf", "pl"])
         assert taken(found) == (0, 1)
         assert results(found) == results(sws.score(tmp_path / "archive", ["ssf", "pl"], cache=False))

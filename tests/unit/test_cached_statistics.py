@@ -314,7 +314,7 @@ def test_rows_in_another_order_of_files_are_another_run(tmp_path: Path) -> None:
     backwards.write_text(text[:begin] + "\n".join(reversed(lists)) + text[end:])
     fewer.write_text(text.replace(lists[0], ""))
     for run in (fewer, backwards):
-        sws.ingest(archive, runs=str(run), replace_runs=True)
+        sws.ingest(archive, runs=str(run), replace=True)
     again = sws.score(archive)
     assert first.manifest["inputs"]["runs"] != again.manifest["inputs"]["runs"]
     assert taken(again)["counted"] > 0

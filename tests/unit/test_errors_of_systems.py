@@ -41,7 +41,7 @@ def test_they_are_a_literal_sort_of_the_alignment(files: Path, trials: str) -> N
     for row in result.table.to_pylist():
         if row["query"] is not None and not math.isnan(row["value"]):
             rate[row["system"], row["query"], row["measure"]] = row["value"]
-    found = sws.errors(evaluation, runs=str(files / "runs"), queries=100, false_alarms=K)
+    found = sws.errors(evaluation, runs=str(files / "runs"), top=100, false_alarms=K)
     assert found.query_table.schema.equals(WORST_QUERIES)
     assert found.event_table.schema.equals(EVENTS)
     events = found.event_table.to_pylist()
@@ -76,8 +76,8 @@ def test_a_condition_lists_what_lies_in_it(files: Path) -> None:
     assert result.alignment_table is not None
     documents = sorted({row["document"] for row in result.alignment_table.to_pylist()})
     key = f"document_pattern:{documents[0]}|{documents[-1]}"
-    found = sws.errors(files, runs=str(files / "runs"), by=["oov", key], queries=100, false_alarms=K)
-    whole = sws.errors(files, runs=str(files / "runs"), queries=100, false_alarms=K)
+    found = sws.errors(files, runs=str(files / "runs"), by=["oov", key], top=100, false_alarms=K)
+    whole = sws.errors(files, runs=str(files / "runs"), top=100, false_alarms=K)
     for table, alone in ((found.query_table, whole.query_table), (found.event_table, whole.event_table)):
         assert [row for row in table.to_pylist() if row["condition"] == "all"] == alone.to_pylist()
     oov = [row for row in found.query_table.to_pylist() if row["condition"] == "oov=true"]
@@ -188,7 +188,7 @@ def test_the_highest_of_parts_merged_in_any_order_are_those_of_the_whole() -> No
 
 
 def test_files_to_listen_by(files: Path, tmp_path: Path) -> None:
-    found = sws.errors(files, runs=str(files / "runs"), queries=4)
+    found = sws.errors(files, runs=str(files / "runs"), top=4)
     for again in ("a", "b"):
         write_errors(found, tmp_path / again)
     written = {path.relative_to(tmp_path / "a"): path.read_bytes() for path in (tmp_path / "a").rglob("*.*")}
@@ -232,9 +232,7 @@ def test_labels_and_textgrid() -> None:
     assert all(a <= b for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"), [({"queries": 0}, "queries is 0"), ({"false_alarms": 101}, "from 0 to 100")]
-)
+@pytest.mark.parametrize(("options", "message"), [({"top": 0}, "top is 0"), ({"false_alarms": 101}, "from 0 to 100")])
 def test_bad_arguments(files: Path, options: dict[str, int], message: str) -> None:
     with pytest.raises(sws.SettingsError, match=message):
         sws.errors(files, runs=str(files / "runs"), **options)

@@ -88,7 +88,7 @@ def test_only_what_changed_is_opened(ingest: Callable[..., Any], folder: Path, o
     with pytest.raises(ArchiveError, match="'second' with other content"):
         ingest()
     assert "first.kwslist.xml" not in opened
-    assert [run.system for run in ingest(replace_runs=True).runs] == ["first", "second", "third"]
+    assert [run.system for run in ingest(replace=True).runs] == ["first", "second", "third"]
     opened.clear()
     os.utime(folder / "runs/second.kwslist.xml", (LONG_AGO, LONG_AGO))
     assert ingest().version == 2  # read again, and the same
@@ -102,7 +102,7 @@ def test_a_file_of_equal_size_and_time_is_read(ingest: Callable[..., Any], folde
     """As where a corrected run is copied over the other with its times."""
     before = ingest().runs[0].scores
     put(folder / "runs/first.kwslist.xml", run_of("first", "0.8"))
-    assert ingest(replace_runs=True).runs[0].scores != before
+    assert ingest(replace=True).runs[0].scores != before
 
 
 def test_a_file_that_changes_within_a_tick_of_the_clock_is_read(
@@ -116,7 +116,7 @@ def test_a_file_that_changes_within_a_tick_of_the_clock_is_read(
     ingest()
     put(run, run_of("second", "0.8"), now)  # as long, and changed at the same time as before
     opened.clear()
-    ingest(replace_runs=True)
+    ingest(replace=True)
     assert "second.kwslist.xml" in opened
     monkeypatch.setattr(stamps.time, "time", lambda: now + 60.0)
     ingest()
@@ -139,7 +139,7 @@ def test_a_file_that_is_read_otherwise_is_read_again(
     monkeypatch.chdir(folder / "runs")
     ingest(settings={"evaluation": {"unknown_queries": "drop"}})
     opened.clear()
-    ingest(replace_runs=True, **other)
+    ingest(replace=True, **other)
     assert "first.kwslist.xml" in opened
 
 
@@ -158,7 +158,7 @@ def test_resources_beside_a_run_belong_to_it(ingest: Callable[..., Any], folder:
     resources = folder / "runs/second.resources.toml"
     for hours in (1, 2):
         put(resources, f"audio_hours = {hours}\n[indexing]\nwall_seconds = 7\ncores = 1\n", LONG_AGO + hours)
-        archive = ingest(replace_runs=True)
+        archive = ingest(replace=True)
         told = {run.system: run.resources for run in archive.runs}
         assert told["first"] is None
         assert told["second"] is not None
@@ -166,7 +166,7 @@ def test_resources_beside_a_run_belong_to_it(ingest: Callable[..., Any], folder:
     ingest()
     assert opened == []
     resources.unlink()
-    assert [run.resources for run in ingest(replace_runs=True).runs] == [None, None]
+    assert [run.resources for run in ingest(replace=True).runs] == [None, None]
 
 
 def test_a_run_that_another_file_replaced_is_read_again(ingest: Callable[..., Any], folder: Path) -> None:
@@ -174,9 +174,9 @@ def test_a_run_that_another_file_replaced_is_read_again(ingest: Callable[..., An
     put(folder / "elsewhere.xml", run_of("second", "0.8"))
     with pytest.raises(InputError, match="a run of 'second', as in"):
         ingest(runs=[folder / "runs", folder / "elsewhere.xml"])  # although one of the two is known
-    changed = {run.system: run.content for run in ingest(runs=folder / "elsewhere.xml", replace_runs=True).runs}
+    changed = {run.system: run.content for run in ingest(runs=folder / "elsewhere.xml", replace=True).runs}
     assert changed["second"] != before["second"]
-    assert {run.system: run.content for run in ingest(replace_runs=True).runs} == before
+    assert {run.system: run.content for run in ingest(replace=True).runs} == before
 
 
 def test_a_run_that_is_lost_meanwhile_is_told(ingest: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -537,7 +537,7 @@ def test_runs_are_compared_though_the_version_of_their_baseline_has_expired(thre
     broken = three_nights / "inbox/overconfident/run.kwslist.xml"
     shutil.copyfile(three_nights / "files/runs/weak.kwslist.xml", broken)
     if keep == 1:
-        sws.ingest(asked.archive, runs={"overconfident": str(broken)}, preset="sws2013", replace_runs=True)
+        sws.ingest(asked.archive, runs={"overconfident": str(broken)}, preset="sws2013", replace=True)
     sws.expire(asked.archive, keep=keep)
     record = run_night(asked, DAY).record
     assert record is not None

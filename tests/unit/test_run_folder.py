@@ -304,12 +304,12 @@ def test_a_folder_is_ingested_again_when_one_of_its_files_changes(tmp_path: Path
     faulty(folder, "part.3.parquet", lambda table: table.slice(1))
     with pytest.raises(sws.ArchiveError, match="--replace"):
         ingested(archive, reference, folder)
-    second = ingested(archive, reference, folder, replace_runs=True)
+    second = ingested(archive, reference, folder, replace=True)
     (tmp_path / "a.parquet/part.5.parquet").unlink()
-    third = ingested(archive, reference, folder, replace_runs=True)
+    third = ingested(archive, reference, folder, replace=True)
     assert len({first, second, third}) == 3
     whole = parts(tmp_path / "whole")
-    assert ingested(archive, reference, whole, replace_runs=True) == first
+    assert ingested(archive, reference, whole, replace=True) == first
 
 
 @pytest.mark.usefixtures("settled")

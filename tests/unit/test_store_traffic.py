@@ -163,5 +163,5 @@ def test_a_folder_of_runs_that_are_known_is_only_listed(
         counted.requests.clear()
         changed = content["runs/c.kwslist.xml"].replace('"0.9"', '"0.8"')  # as long, perhaps in the same second
         filesystem.pipe_file(f"{root}/runs/c.kwslist.xml", changed.encode())
-        ingest(replace_runs=True)
+        ingest(replace=True)
         assert {each.path.rsplit("/", 1)[-1].partition("?")[0] for each in counted.of("/runs/")} == {"c.kwslist.xml"}

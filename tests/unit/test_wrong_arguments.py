@@ -23,8 +23,8 @@ TABLE = pd.DataFrame({"query": ["q"], "document": ["d"]})
     [
         (lambda f: sws.score(f.reference, runs=f.run, negate_scores="yes"), "negate_scores is 'yes'"),
         (
-            lambda f: sws.errors(f.reference, runs=f.run, queries=1.5),
-            "queries is 1.5; expected a whole",
+            lambda f: sws.errors(f.reference, runs=f.run, top=1.5),
+            "top is 1.5; expected a whole",
         ),
         (lambda f: sws.errors(f.reference, runs=f.run, false_alarms="2"), "false_alarms is '2'"),
         (
