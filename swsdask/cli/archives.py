@@ -10,10 +10,10 @@ from dataclasses import asdict
 import click
 
 from swsdask.cli.options import (
+    Age,
     CorpusOptions,
     EncodingOptions,
     EngineOptions,
-    FiniteRange,
     ReferenceOptions,
     SettingsOptions,
     corpus_options,
@@ -214,11 +214,11 @@ def verify(
 @click.argument("archive", metavar="ARCHIVE")
 @click.option(
     "--older-than",
-    metavar="HOURS",
-    type=FiniteRange(0),
-    default=24,
+    metavar="AGE",
+    type=Age("h"),
+    default="24h",
     show_default=True,
-    help="Time without activity after which a writer counts as stopped.",
+    help="Time without activity after which a writer counts as stopped: 36h or 7d; hours without a unit.",
 )
 @click.option("--dry-run", is_flag=True, help="List the files; remove nothing.")
 def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
@@ -228,7 +228,7 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
     """
     import swsdask as sws
 
-    names = sws.vacuum(archive, older_than_s=older_than * 3600, dry_run=dry_run)
+    names = sws.vacuum(archive, older_than_s=older_than, dry_run=dry_run)
     for name in names:
         click.echo(name)
     click.echo(f"{archive}: {counted(len(names), 'files')} {'to remove' if dry_run else 'removed'}")
@@ -239,22 +239,21 @@ def vacuum(archive: str, older_than: float, dry_run: bool) -> None:
 @click.option("--keep", metavar="N", type=click.IntRange(1), help="Keep the N newest versions.")
 @click.option(
     "--older-than",
-    metavar="DAYS",
-    type=FiniteRange(0),
-    help="Remove only versions that are older.",
+    metavar="AGE",
+    type=Age("d"),
+    help="Remove only versions that are older: 36h or 365d; days without a unit.",
 )
 @click.option("--dry-run", is_flag=True, help="List the versions and files; remove nothing.")
 def expire(archive: str, keep: int | None, older_than: float | None, dry_run: bool) -> None:
     """Remove old versions of an ARCHIVE, and the files that only they use. It is safe to run while others write.
 
-    The newest version always stays. With both options, a version is removed only if it is older than DAYS and not among
+    The newest version always stays. With both options, a version is removed only if it is older than AGE and not among
     the N newest. Nothing is removed if a version cannot be read: `swsdask verify` says why.
     `swsdask show --versions` lists the versions.
     """
     import swsdask as sws
 
-    days = None if older_than is None else older_than * 86_400
-    found = sws.expire(archive, keep=keep, older_than_s=days, dry_run=dry_run)
+    found = sws.expire(archive, keep=keep, older_than_s=older_than, dry_run=dry_run)
     for number in found.versions:
         click.echo(f"version {number}")
     for name in found.files:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import wraps
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
@@ -60,6 +60,30 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
+
+
+class Age(click.ParamType):
+    """An age as 36h or 7d, or a number in the unit of the option. Its value is in seconds."""
+
+    name = "age"
+
+    def __init__(self, unit: Literal["h", "d"]) -> None:
+        self._unit = unit
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds. End the command with exit code 2 for what is no age."""
+        number, unit = (value[:-1], value[-1]) if value[-1:] in _SECONDS else (value, self._unit)
+        try:
+            seconds = float(number) * _SECONDS[unit]
+        except ValueError:
+            seconds = math.nan
+        if not 0 <= seconds < math.inf:
+            self.fail(f"{value!r} is not an age. Give hours or days, as 36h or 7d.", param, ctx)
+        return seconds
+
+
+_SECONDS = {"h": 3600, "d": 86_400}
+"""The seconds of a unit of ages."""
 
 
 def storage_option() -> click.Option:

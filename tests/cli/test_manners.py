@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import click
 import pytest
 
 from swsdask.archive.versions import CODECS
 from swsdask.cli import COMMANDS, cli
+from swsdask.cli.options import Age
 from tests.cli.conftest import RUN, Files, Outcome
 
 Call = Callable[..., Outcome]
@@ -392,8 +394,24 @@ def options() -> list[tuple[str, str]]:
         command = cli.get_command(click.Context(cli), name)
         for each in command.commands.values() if isinstance(command, click.Group) else [command]:
             called = name if each is command else f"{name} {each.name}"
-            found += [(called, param.opts[0]) for param in each.params if isinstance(param.type, click.FloatRange)]
+            found += [
+                (called, param.opts[0]) for param in each.params if isinstance(param.type, click.FloatRange | Age)
+            ]
     return found
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "seconds"),
+    [("h", "24h", 86_400), ("h", "2d", 172_800), ("h", "1.5", 5400), ("d", "1", 86_400), ("d", "36h", 129_600)],
+)
+def test_an_age_has_a_unit(unit: Literal["h", "d"], value: str, seconds: float) -> None:
+    assert Age(unit).convert(value, None, None) == seconds
+
+
+@pytest.mark.parametrize("value", ["", "h", "7w", "1e999", "inf", "nan", "-1d"])
+def test_what_is_no_age(value: str) -> None:
+    with pytest.raises(click.BadParameter, match="as 36h or 7d"):
+        Age("h").convert(value, None, None)
 
 
 def test_there_are_such_options() -> None:

@@ -175,7 +175,7 @@ def test_the_command_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned[:3] == ["version 1", "version 2", "version 3"]
     assert planned[-1].startswith(f"{url}: 3 versions, ")
     assert left(url) == [1, 2, 3, 4, 5]
-    assert printed("expire", url, "--keep", "2", "--older-than", "15")[-1].endswith("removed")
+    assert printed("expire", url, "--keep", "2", "--older-than", "360h")[-1].endswith("removed")
     assert left(url) == [4, 5]
 
 
