@@ -65,6 +65,7 @@ from swsdask.statistics.place_trials import (
     evaluated_rows,
     groups_of,
     hits,
+    of_rows,
     trials_of_highest,
 )
 from swsdask.statistics.segment_trials import segment_places, segment_trials
@@ -74,21 +75,22 @@ def virtual_trials(
     detections: Detections, reference: Reference, scores: ScoreRange, *, aligned: bool, source: str
 ) -> Trials:
     """Return every evaluated detection as a trial, in the order of the rows; hits are those mapped to an occurrence."""
-    rows = evaluated_rows(detections, reference, source)
+    evaluated = evaluated_rows(detections, reference, source)
+    rows = None if evaluated is None else evaluated.rows
     hit, occurrence = _mapped(detections, rows, reference, scores) if aligned else (None, None)
-    kept = slice(None) if rows is None else rows
-    group = groups_of(detections.document, kept, reference)
+    group = groups_of(detections.document, slice(None) if rows is None else rows, reference)
     if group is not None and reference.group_of_occurrence is not None:
         group[hit] = reference.group_of_occurrence[occurrence]
+    decision = detections.decision if aligned else None
     return Trials(
-        query=detections.query[kept],
-        score=detections.score[kept],
-        decision=detections.decision[kept] if aligned and detections.decision is not None else None,
+        query=of_rows(detections.query, evaluated),
+        score=of_rows(detections.score, evaluated),
+        decision=None if decision is None else of_rows(decision, evaluated),
         group=group,
         row=rows,
         hit=hit,
         occurrence=occurrence,
-        dropped=dropped_outside(detections, rows),
+        dropped=dropped_outside(evaluated),
         detections=detections,
     )
 

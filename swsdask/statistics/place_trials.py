@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +50,34 @@ def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> 
 OUTSIDE = "outside"
 """The reason under which `Trials.dropped` counts detections outside the evaluated excerpts."""
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 
-def evaluated_rows(detections: Detections, reference: Reference, source: str) -> I64 | None:
-    """Return the rows that are evaluated, ascending int64; None: all of them.
+
+class Evaluated(NamedTuple):
+    """The rows of detections that are evaluated, and the others: int64, ascending."""
+
+    rows: I64
+    outside: I64
+
+
+_SHORT_STRETCH = 200
+"""The number of rows below which copying a stretch takes as long as copying row by row."""
+
+
+def of_rows(column: NDArray[Scalar], evaluated: Evaluated | None) -> NDArray[Scalar]:
+    """Return the values of a column in the evaluated rows; None: all."""
+    if evaluated is None:
+        return column
+    rows, outside = evaluated
+    if len(outside) * _SHORT_STRETCH > len(column):
+        return column[rows]
+    # Copying long stretches takes a fifth of the time of copying row by row.
+    bounds = [-1, *outside.tolist(), len(column)]
+    return np.concatenate([column[before + 1 : after] for before, after in pairwise(bounds)])
+
+
+def evaluated_rows(detections: Detections, reference: Reference, source: str) -> Evaluated | None:
+    """Return the rows that are evaluated; None: all of them.
 
     Raises `InputError` if the rule is "error" and a detection lies outside; `source` is the origin of the rows.
     """
@@ -59,18 +85,18 @@ def evaluated_rows(detections: Detections, reference: Reference, source: str) ->
         return None
     if detections.inside is None:
         raise ValueError("the column `inside` was not read")
-    if detections.inside.all():
+    outside = np.flatnonzero(detections.inside == 0)
+    if not len(outside):
         return None
     if reference.rule.outside == "error":
-        outside = np.flatnonzero(detections.inside == 0)
         problems = (_problem(detections, reference, source, row) for row in outside[:SHOWN].tolist())
         raise InputError(*problems, total=len(outside))
-    return np.flatnonzero(detections.inside != 0)
+    return Evaluated(np.flatnonzero(detections.inside != 0), outside)
 
 
-def dropped_outside(detections: Detections, rows: I64 | None) -> dict[str, int]:
+def dropped_outside(evaluated: Evaluated | None) -> dict[str, int]:
     """Return the count for `Trials.dropped`; empty if no row was dropped."""
-    return {} if rows is None else {OUTSIDE: len(detections) - len(rows)}
+    return {} if evaluated is None else {OUTSIDE: len(evaluated.outside)}
 
 
 def _problem(detections: Detections, reference: Reference, source: str, row: int) -> Problem:
@@ -88,9 +114,6 @@ def _problem(detections: Detections, reference: Reference, source: str, row: int
         found=found,
         remedy='Take it out, or set outside = "drop" or "false_alarm".',
     )
-
-
-Scalar = TypeVar("Scalar", np.int8, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,17 +138,17 @@ class Places:
 
 
 def trials_of_highest(
-    worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: I64 | None
+    worth: F64, detections: Detections, reference: Reference, places: Places, evaluated: Evaluated | None
 ) -> Trials:
     """Make one trial per (query, place) with an evaluated detection, queries in the order of the rows, then by place.
 
     A trial has the score and decision of its best detection: the one of highest `worth`, which is the score or another
     number; among equal ones that with the earlier start, then the longer, then the one on the lower channel, then YES
-    before NO, then the earlier row. An unaligned trial's `row` is that of any detection of highest worth. `evaluated`
-    are the rows that count; None: all.
+    before NO, then the earlier row. An unaligned trial's `row` is that of any detection of highest worth. Of the rows
+    only those `evaluated` count; None: all.
     """
     place = evaluated_places(places, evaluated)
-    outside = dropped_outside(detections, evaluated)
+    outside = dropped_outside(evaluated)
     nowhere = int((place < 0).sum()) - sum(outside.values())
     entries = best_entries(worth, detections, reference, places, place)
     rows = places.rows(entries)
@@ -181,12 +204,12 @@ def hits(query: I32, place: I32 | I64, targets: tuple[I32, I64], n_queries: int,
     return target_rows(query, place, of_query, targets[1], n_places)
 
 
-def evaluated_places(places: Places, evaluated: I64 | None) -> I64:
+def evaluated_places(places: Places, evaluated: Evaluated | None) -> I64:
     """Return the place of every detection, -1 also if it does not count."""
     if evaluated is None:
         return places.of_detection
-    place = np.full(len(places.of_detection), -1, np.int64)
-    place[evaluated] = places.of_detection[evaluated]
+    place = places.of_detection.copy()
+    place[evaluated.outside] = -1
     return place
 
 

@@ -394,9 +394,7 @@ def options() -> list[tuple[str, str]]:
         command = cli.get_command(click.Context(cli), name)
         for each in command.commands.values() if isinstance(command, click.Group) else [command]:
             called = name if each is command else f"{name} {each.name}"
-            found += [
-                (called, param.opts[0]) for param in each.params if isinstance(param.type, click.FloatRange | Age)
-            ]
+            found += [(called, param.opts[0]) for param in each.params if isinstance(param.type, click.FloatRange)]
     return found
 
 
@@ -410,7 +408,7 @@ def test_an_age_has_a_unit(unit: Literal["h", "d"], value: str, seconds: float) 
 
 @pytest.mark.parametrize("value", ["", "h", "7w", "1e999", "inf", "nan", "-1d"])
 def test_what_is_no_age(value: str) -> None:
-    with pytest.raises(click.BadParameter, match="as 36h or 7d"):
+    with pytest.raises(click.BadParameter, match=r"age|range|finite"):
         Age("h").convert(value, None, None)
 
 

@@ -170,6 +170,20 @@ def test_detections_outside_are_dropped_and_counted():
     assert (made.hit.tolist(), made.occurrence.tolist()) == ([0, 1], [0, 2])
 
 
+@pytest.mark.parametrize("outside", [[0], [999], [0, 1, 998, 999], [3, 500], range(5), range(0, 1000, 3), range(1000)])
+def test_few_or_many_detections_outside_leave_the_same_rows(outside):
+    rows = [found(2 * n, 10, score=n / 7, decision=n % 2, query=n // 400, inside=n not in outside) for n in range(1000)]
+    inside = [n for n in range(1000) if n not in outside]
+    for aligned in (True, False):
+        made = make_trials(detections(rows), reference(OCCURRENCES), score_range(rows), aligned=aligned)
+        assert made.row.tolist() == inside
+        assert made.query.tolist() == [n // 400 for n in inside]
+        assert made.score.tolist() == [n / 7 for n in inside]
+        assert made.decision is None or made.decision.tolist() == [n % 2 for n in inside]
+        assert (made.decision is not None) == aligned
+        assert made.dropped == {"outside": len(outside)}
+
+
 def test_detections_outside_are_false_alarms_or_hits_like_others():
     made = trials(ROWS, reference(OCCURRENCES, outside="false_alarm"))
     assert made.dropped == {}
@@ -194,8 +208,8 @@ def test_nothing_is_copied_where_all_is_inside():
     columns = detections([ROWS[0], ROWS[3]])
     made = make_trials(columns, reference(OCCURRENCES), score_range(ROWS), aligned=True)
     assert made.row is None
-    assert made.query.base is columns.query
-    assert made.score.base is columns.score
+    assert made.query is columns.query
+    assert made.score is columns.score
 
 
 def test_the_group_of_documents():
