@@ -349,7 +349,7 @@ def plan(
 
     >>> import swsdask as sws
     >>> print(sws.plan("demo/archive", ["atwv", "mtwv"], runs="weak"))
-    swsdask 0.2.0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...
+    swsdask 0.3.0.dev0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...
     weak: 131 detections
     all: 19 queries, 3,600 trials each
     measures: atwv, mtwv

@@ -170,7 +170,7 @@ class Result(Figures, Tables):
     >>> import swsdask as sws
     >>> result = sws.score("demo/archive", "atwv", runs="calibrated")
     >>> result
-    <Result: 1 system, 20 numbers; swsdask 0.2.0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...>
+    <Result: 1 system, 20 numbers; swsdask 0.3.0.dev0 outside=false_alarm p_target=0.00015 c_miss=100.0 c_fa=1.0 ...>
     >>> result.scores[["system", "measure", "value"]].head(2)
            system measure     value
     0  calibrated    atwv  0.503781
