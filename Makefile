@@ -13,6 +13,8 @@ PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadfile
 QUICK := tests/unit tests/cli tests/conformance
 BOUNDED := tests/unit tests/conformance tests/property
 
+# Targets that install into one environment must not run at the same time.
+.NOTPARALLEL:
 .PHONY: help demo accessibility deploy-check test test-lowest test-newest fuzz faults services docs docs-check mutants nights study bounds lint audit wheel bench clean
 
 help:  ## what can be made
@@ -41,14 +43,14 @@ $(VENV)/.docs: $(VENV)/.tests
 	touch $@
 
 $(VENV)-lowest/.installed: pyproject.toml
-	$(OLDEST) -m venv $(VENV)-lowest
+	$(OLDEST) -m venv --clear $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --compile-bytecode \
 		--resolution lowest-direct --editable '.[test,s3]'
 	touch $@
 
 $(VENV)-newest/.installed: pyproject.toml
-	$(NEWEST) -m venv $(VENV)-newest
+	$(NEWEST) -m venv --clear $(VENV)-newest
 	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(VENV)-newest/bin/uv pip install --quiet --python $(VENV)-newest/bin/python --compile-bytecode \
 		--upgrade --editable '.[test,s3]'
@@ -57,7 +59,7 @@ $(VENV)-newest/.installed: pyproject.toml
 demo: $(VENV)/.installed  ## make a synthetic evaluation, score it, write demo/results/report.html
 	$(BIN)/swsdask demo --out demo
 
-test: $(VENV)/.tests  ## run the whole test suite, its kernels compiled beforehand: no test waits for that
+test: $(VENV)/.tests  ## compile the kernels, then run the whole test suite
 	$(BIN)/swsdask warm-up
 	$(BIN)/python -m pytest $(PARALLEL)
 
@@ -90,7 +92,7 @@ docs-check: $(VENV)/.docs  ## build it strictly, follow its links, run every cod
 	$(BIN)/python -m pytest -m docs tests/docs
 
 $(VENV)/axe/package/axe.min.js:
-	mkdir -p $(VENV)/axe && cd $(VENV)/axe && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz
+	mkdir -p $(VENV)/axe && cd $(VENV)/axe && rm -f axe-core-*.tgz && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz
 
 accessibility: $(VENV)/.tests $(VENV)/axe/package/axe.min.js  ## hold every page against the rules of axe-core, which comes from npm
 	AXE=$(VENV)/axe/package/axe.min.js $(BIN)/python -m pytest -m accessibility tests/browser
@@ -103,7 +105,7 @@ deploy-check: $(VENV)/.services  ## run the check of every folder of deploy/
 mutants: $(VENV)/.tests  ## change the meaning of one line after another, and see that a named test fails each time
 	$(BIN)/python -m tests.mutants
 
-nights: $(VENV)/.tests  ## kill KILLS=200 nights at their steps, race RACES=50, and compare with undisturbed ones; prints SEED
+nights: $(VENV)/.tests  ## kill KILLS=200 nights at their steps, race RACES=50, and compare with undisturbed ones; print SEED
 	$(BIN)/python -m tests.faults.nights $(or $(KILLS),200) $(or $(RACES),50) $(addprefix --seed ,$(SEED)) $(NIGHTS_URL)
 
 study: $(VENV)/.tests  ## 4000 simulated evaluations: intervals cover 92-98 %, tests reject 3-7 %; SEED=1993
@@ -143,4 +145,4 @@ bench: $(VENV)/.bench  ## measure, and write tests/bench/RESULTS.md
 	$(BIN)/python -m tests.bench
 
 clean:  ## remove what was made
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest demo dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .fuzz
