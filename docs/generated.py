@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from ast import get_docstring, parse
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -40,7 +41,10 @@ def pages() -> Iterator[tuple[str, str]]:
     yield from _settings()
     yield "presets.md", "\n\n".join(["# Presets", _PRESETS, *map(_preset, preset_names())])
     yield "commands.md", "\n\n".join(_commands())
+    yield "clusters.md", "\n\n".join(_cluster_files())
+    yield "nightly-file.md", "\n\n".join([_NIGHTLY_FILE, _file_of(conf_directory() / "nightly" / "example.toml")])
     yield "changelog.md", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    yield "security.md", (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     yield "performance.md", _performance()
 
 
@@ -55,6 +59,24 @@ takes a point: `twv@0.5`.
 
 _PRESETS = """`--preset NAME` takes one of these settings files; several are joined by commas, and later ones win. The
 [settings](settings/index.md) have a column for each. `--settings FILE` reads a file of your own, of the same form."""
+
+
+_NIGHTLY_FILE = """# Nightly files
+
+The file that [`swsdask nightly`](tutorials/nightly.md) reads, with every key. `swsdask nightly --example` prints it."""
+
+
+def _cluster_files() -> Iterator[str]:
+    yield "# Cluster files"
+    for module, heading in (("open", ""), ("slurm", "## SLURM")):
+        text = (ROOT / "swsdask" / "execution" / f"{module}.py").read_text(encoding="utf-8")
+        yield f"{heading}\n\n{_docstring(get_docstring(parse(text)) or '')}"
+    for file in sorted((conf_directory() / "cluster").glob("*.toml")):
+        yield f"## conf/cluster/{file.name}\n\n{_file_of(file)}"
+
+
+def _file_of(file: Path) -> str:
+    return f"```toml\n{file.read_text(encoding='utf-8')}```"
 
 
 def _measures() -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ the keys of that kind:
 - `kind = "address"`: a running scheduler at `address`, such as "tcp://scheduler:8786".
 - `kind = "scheduler_file"`: the same, with the address in the file `path` that the scheduler writes.
 - `kind = "kubernetes"`: the same, behind the Service `service` (default "swsdask-scheduler") of `namespace` at `port`.
-- `kind = "slurm"`: workers in jobs of SLURM that this process submits, see `swsdask.execution.slurm`.
+- `kind = "slurm"`: workers in jobs of SLURM that this process submits (`execution.slurm`).
 
 The kinds with a running scheduler wait until it has `workers` (default 1). A scheduler with TLS (tls://) needs
 `tls_ca_file`, `tls_cert` and `tls_key`, files in PEM: the certificate authority of the cluster, the certificate of this
