@@ -1,4 +1,4 @@
-"""The documentation's table of differences from the official tools names settings that exist."""
+"""The documentation's tables of differences from the official tools name settings that exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.layers import build_settings, load_preset
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
-ROWS = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| tool |")]
 COMMANDS = [command for row in ROWS for command in re.findall(r"`([^`]*--[^`]*)`", row.rpartition(" | ")[2])]
 
 
@@ -23,7 +23,7 @@ def option(command: str, name: str) -> str | None:
     return found and found[1]
 
 
-def test_the_table_has_rows() -> None:
+def test_the_tables_have_rows() -> None:
     assert len(ROWS) >= 25
     assert len(COMMANDS) >= 20
 
