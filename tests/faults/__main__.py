@@ -55,8 +55,8 @@ valid hashes and contents that no archive can have.
 **Interruptions.** Writing is interrupted at each of its operations on files (opening, writing, syncing, moving,
 linking, removing, making folders), and the data being written are cut in half. A reader must find either the old or the
 new content. `--out` and `verify --repair` may also leave one error until they are run again. Left: files that neither
-the next writer nor `swsdask vacuum` removed. Untold: an error that did not say that a commit had happened. A power cut
-is simulated: where a folder was not synced, a changed name is randomly the old or the new one; where a file was not
+the next writer nor `swsdask vacuum` removed. Unreported: an error that did not say that a commit had happened. A power
+cut is simulated: where a folder was not synced, a changed name is randomly the old or the new one; where a file was not
 synced, its content is randomly lost.
 
 **Races.** Five processes ingest, two of them contradictory data for the same system; others replace a system, vacuum,
@@ -164,7 +164,7 @@ def main() -> None:
             ),
             *(line for share in written for line in share.result()),
             ("nights killed, and raced", disturbed.result()),
-            ("clients, schedulers, nannies and workers killed, frozen or told to end", struck.result()),
+            ("clients, schedulers, nannies and workers that got a signal", struck.result()),
         ]
     tried = {what: sum(found[kind] for kind in KINDS) for what, found in lines}
     failed = any(found[kind] for _, found in lines for kind in KINDS[2:])
@@ -173,7 +173,7 @@ def main() -> None:
     if asked.short:
         sys.exit(failed)
     table = [
-        "| what | tried | the same numbers | an error | silent | unclear | crashed | hung | left | orphans | untold |",
+        "| what | tried | the same numbers | an error | silent | unclear | crashed | hung | left | orphans | unreported |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
         *(
             f"| {what} | {tried[what]:,}"
