@@ -1,4 +1,4 @@
-"""CONTRIBUTING's measure of one's own is scored beside the measures of the package."""
+"""The documentation's measure of one's own is scored beside the measures of the package."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.cli.conftest import Files, files
 
 __all__ = ["files"]
 
-CONTRIBUTING = (Path(__file__).resolve().parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def own() -> sws.Measure:
-    """The measure that CONTRIBUTING shows, as a reader would type it."""
-    found = re.search(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
+    """The measure that the page shows, without the line that scores it."""
+    found = re.search(r"```python\n(.*?)^print\(", PAGE, re.DOTALL | re.MULTILINE)
     assert found is not None
     names: dict[str, Any] = {}
     exec(found[1], names)
