@@ -43,8 +43,9 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "commands.md", "\n\n".join(_commands())
     yield "clusters.md", "\n\n".join(_cluster_files())
     yield "nightly-file.md", "\n\n".join([_NIGHTLY_FILE, _file_of(conf_directory() / "nightly" / "example.toml")])
-    yield "changelog.md", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    yield "security.md", (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY"):
+        text = (ROOT / f"{name}.md").read_text(encoding="utf-8")
+        yield f"{name.lower()}.md", text.replace("](docs/", "](")
     yield "performance.md", _performance()
 
 
