@@ -173,7 +173,8 @@ def main() -> None:
     if asked.short:
         sys.exit(failed)
     table = [
-        "| what | tried | the same numbers | an error | silent | unclear | crashed | hung | left | orphans | unreported |",
+        "| what | tried | the same numbers | an error | silent | unclear | crashed | hung | left | orphans "
+        "| unreported |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
         *(
             f"| {what} | {tried[what]:,}"
