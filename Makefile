@@ -82,7 +82,7 @@ fuzz: $(VENV)/.tests  ## try mutations of every format for FUZZ_SECONDS, then th
 faults: $(VENV)/.tests  ## try damage, hostile archives, interruptions, races and lost processes, and write docs/reliability.md; FAULTS=--short takes minutes
 	$(BIN)/python -m tests.faults $(FAULTS)
 
-services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores
+services: $(VENV)/.services  ## the tests with real servers, which they install and start: object stores and SLURM
 	timeout --kill-after=30 900 $(BIN)/python -m pytest -m services --timeout 700 -rs tests/services
 
 docs: $(VENV)/.docs  ## build the documentation: site/index.html, which a browser opens from the disk; `mkdocs serve` shows changes
