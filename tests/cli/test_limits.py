@@ -127,9 +127,6 @@ def test_a_lock_that_is_held_is_no_want_of_threads(tmp_path: Path, wait: bool) -
 
 def test_threads_of_the_user_are_counted_before_libraries_abort(monkeypatch: pytest.MonkeyPatch) -> None:
     user = os.getuid()
-    others = limits._threads_of_others()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE):
-        assert limits._threads_of_others() >= 1
     monkeypatch.setattr(limits, "_threads_of_others", lambda: 7)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (10, 10))
     for number, least, is_enough in ((0, 4, True), (user or 1, 3, True), (user or 1, 4, False)):
@@ -140,7 +137,6 @@ def test_threads_of_the_user_are_counted_before_libraries_abort(monkeypatch: pyt
         "`ulimit -u` allows 10 threads of this user. Other processes of this user have 7. But this needs at least 4. "
         "Allow more."
     )
-    assert others >= 0
 
 
 UNDER = """

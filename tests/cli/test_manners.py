@@ -312,9 +312,15 @@ def test_convert_names_its_target(swsdask: Call, files: Files, target: str, part
 
 
 def test_the_demo_replaces_an_earlier_one(swsdask: Call, tmp_path: Path) -> None:
-    for seed in ("1", "2"):
-        outcome = swsdask("demo", "--hours", "0.1", "--queries", "3", "--out", tmp_path / "demo", "--seed", seed)
+    def files_of(out: str, seed: str) -> dict[Path, bytes | None]:
+        outcome = swsdask("demo", "--hours", "0.1", "--queries", "3", "--out", tmp_path / out, "--seed", seed)
         assert outcome.code == 0, outcome.err
+        folder = tmp_path / out / "files"
+        return {path.relative_to(folder): content for path, content in contents(folder).items()}
+
+    first, second, alone = files_of("demo", "1"), files_of("demo", "2"), files_of("other", "2")
+    assert second == alone
+    assert second != first
 
 
 SMALL = ("demo", "--hours", "0.1", "--queries", "3", "--out")

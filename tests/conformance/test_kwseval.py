@@ -78,7 +78,9 @@ def test_short(cases: Path) -> None:
     result = scored(cases / "kwseval/short")
     compare(overall(result), SUMMARY, kwseval_summary(text)[1:])
     names = "n_target n_hit n_false_alarm n_miss atwv p_fa p_miss".split()
-    for query, cells in kwseval_queries(text.partition("Block Summary")[2]).items():
+    queries = kwseval_queries(text.partition("Block Summary")[2])
+    assert queries
+    for query, cells in queries.items():
         if cells[0]:
             compare(per_query(result)[query], names, cells)
 

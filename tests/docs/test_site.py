@@ -127,10 +127,3 @@ def test_formulas_are_mathml(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     for row in (*TABLE, *DISCOVERY):
         parseString(mathml(row.formula))
-
-
-def test_the_differences_are_complete() -> None:
-    """The table has a row for every compat and for every preset that is a tool's."""
-    text = (DOCS / "differences.md").read_text(encoding="utf-8")
-    for word in ("kwseval", "stdeval", "mediaeval", "trec", "kws-assessment", "simplekwseval", "tde2015", "tdev2"):
-        assert word in text

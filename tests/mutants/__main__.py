@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tests.mutants.mutants import MUTANTS, ROOT, Mutant
@@ -24,20 +25,25 @@ def copy_to(folder: Path) -> None:
             shutil.copy2(source, folder / name)
 
 
+def run_tests(tests: Sequence[str], folder: Path, expected: Collection[int]) -> int:
+    """Run tests and return the exit code of pytest. Raises `RuntimeError` if it is not one of those expected."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if ran.returncode not in expected:
+        raise RuntimeError(f"{tests}: pytest ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr}")
+    return ran.returncode
+
+
 def is_killed(mutant: Mutant, folder: Path) -> bool:
     """Whether a test fails. Raises `RuntimeError` if tests could not run."""
     file = folder / mutant.file
     before = file.read_text()
     file.write_text(mutant.applied(before))
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests]
-        environment = {**os.environ, "PYTHONPATH": str(folder)}
-        ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        return run_tests(mutant.tests, folder, (0, 1)) == 1
     finally:
         file.write_text(before)
-    if ran.returncode not in (0, 1):
-        raise RuntimeError(f"{mutant.name}: pytest ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr}")
-    return ran.returncode == 1
 
 
 def main() -> int:
@@ -46,6 +52,8 @@ def main() -> int:
     killed = 0
     with tempfile.TemporaryDirectory(prefix="swsdask-mutants-") as name:
         copy_to(Path(name))
+        for tests in dict.fromkeys(mutant.tests for mutant in chosen):
+            run_tests(tests, Path(name), (0,))  # A test that fails without a mutant would kill every mutant.
         for mutant in chosen:
             dead = is_killed(mutant, Path(name))
             killed += dead

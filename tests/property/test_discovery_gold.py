@@ -62,20 +62,6 @@ def test_any_cut_gives_the_same_gold(definition: Definition, data: st.DataObject
         np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
 
 
-@given(st.lists(st.integers(1, 50), min_size=3, max_size=30), st.integers(1, 15))
-def test_who_is_apart_from_any_is_apart_from_the_first_or_the_last(durations: list[int], length: int) -> None:
-    """What `add_partnered` relies on, for windows of one length in one file."""
-    edges = np.cumsum([0, *durations]).tolist()
-    windows = list(zip(edges[:-length], edges[length:], strict=True))
-    picked = windows[:: max(1, len(windows) // 7)]
-
-    def apart(a: tuple[int, int], b: tuple[int, int]) -> bool:
-        return 2 * (min(a[1], b[1]) - max(a[0], b[0])) <= min(a[1] - a[0], b[1] - b[0])
-
-    for one in picked:
-        assert any(apart(one, other) for other in picked) == (apart(one, picked[0]) or apart(one, picked[-1]))
-
-
 def test_a_corpus_without_phones_has_no_gold() -> None:
     corpus = make_corpus("document", [], [[]])
     assert gold(corpus).fragments.sum() == 0

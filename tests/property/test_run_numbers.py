@@ -92,6 +92,20 @@ def test_only_numbers_are_read(text: str) -> None:
         assert end == len(text)
 
 
+def test_ordinary_columns_are_read_whole() -> None:
+    texts = ["0", "1.5", "-0.25", "12.3456"]
+    data = np.frombuffer("".join(texts).encode(), np.uint8)
+    offsets = np.cumsum([0, *(len(text) for text in texts)]).astype(np.int32)
+    scores, unread = np.empty(4), np.ones(4, np.bool_)
+    read_scores(data, offsets, scores, unread)
+    assert not unread.any()
+    assert scores.tolist() == [0.0, 1.5, -0.25, 12.3456]
+    times, rounded, unread = np.empty(2, np.int64), np.empty(2, np.bool_), np.ones(2, np.bool_)
+    read_ticks(data, offsets[:3], times, rounded, unread)
+    assert not unread.any()
+    assert times.tolist() == [0, 15_000]
+
+
 @given(st.lists(st.one_of(numbers, st.text("0123456789.e- ", max_size=8), st.just("1" * 70))))
 def test_columns_are_read_value_by_value(texts: list[str]) -> None:
     data = np.frombuffer("".join(texts).encode(), np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -12,6 +13,7 @@ from swsdask.cli import cli
 from swsdask.cli.options import settings_of_options
 from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.layers import build_settings, load_preset
+from swsdask.model.settings import Compat
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
 ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| tool |")]
@@ -47,3 +49,11 @@ def test_its_options_exist(command: str) -> None:
     assert found is not None
     known = {option for parameter in found.params for option in parameter.opts}
     assert set(re.findall(r"--[a-z-]+", command)) <= known
+
+
+TOOLS = (*get_args(Compat)[1:], "trec", "trec10", "kws-assessment", "simplekwseval", "tde2015", "tdev2")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_tool_has_a_row(tool: str) -> None:
+    assert any(re.search(rf"(?<![\w-]){tool}(?![\w-])", row.rpartition(" | ")[2]) for row in ROWS)

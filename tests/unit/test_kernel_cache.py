@@ -241,6 +241,8 @@ def test_of_two_processes_one_compiles(package: Path) -> None:
     assert [out for out, _ in told] == [f"{kept}\n"] * 2
     assert all(err in ("", SAID) for _, err in told), "each that had to wait says so, once"
     assert sorted(file.suffix for file in kept.iterdir()) == ["", ".lock", ".nbc", ".nbi"]
+    (lock,) = kept.glob("*.lock")
+    assert lock.read_bytes() == b"kept\n", "a line for each compilation"
 
 
 HELP = "from swsdask.kernels.compilation import help_to_compile; help_to_compile(['slow.twice'])"

@@ -1462,7 +1462,7 @@ def test_history_is_of_the_measure_that_ranks(three_nights: Path, capsys: pytest
 
 def test_nights_that_are_killed_and_nights_of_two_hosts() -> None:
     """A few of those of `make nights`; each is a whole night, so this takes longer than other tests."""
-    command = [sys.executable, "-m", "tests.faults.nights", "2", "1"]
+    command = [sys.executable, "-m", "tests.faults.nights", "2", "1", "--seed", "1"]
     ended = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 

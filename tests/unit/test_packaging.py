@@ -14,7 +14,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 def test_the_source_distribution_has_all_that_the_tests_and_their_commands_read() -> None:
     packed = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert {path for path in packed if not (ROOT / path).exists()} == set()
-    assert {"swsdask", "conf", "tests", "LICENSE", "CITATION.cff", "Makefile"} <= set(packed)
+    read = {"swsdask", "conf", "tests", "docs", "examples", "deploy", ".ci", "mkdocs.yml", "Makefile"}
+    assert {*read, "LICENSE", "CITATION.cff"} <= set(packed)
     assert {path.name for path in ROOT.glob("*.md")} <= set(packed)
 
 
