@@ -125,6 +125,15 @@ def test_a_lock_that_is_held_is_no_want_of_threads(tmp_path: Path, wait: bool) -
     holding.communicate()
 
 
+def test_threads_of_the_users_other_processes_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    user = os.getuid()
+    for process, owner, threads in (("12", user, 5), ("13", user + 1, 7), (str(os.getpid()), user, 9)):
+        (tmp_path / process).mkdir()
+        (tmp_path / process / "status").write_text(f"Name:\tx\nUid:\t{owner}\t{owner}\nThreads:\t{threads}\n")
+    monkeypatch.setattr(limits, "Path", lambda _: tmp_path)
+    assert limits._threads_of_others() == 5
+
+
 def test_threads_of_the_user_are_counted_before_libraries_abort(monkeypatch: pytest.MonkeyPatch) -> None:
     user = os.getuid()
     monkeypatch.setattr(limits, "_threads_of_others", lambda: 7)
