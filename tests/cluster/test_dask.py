@@ -70,9 +70,7 @@ def test_an_adaptive_cluster_starts_with_no_worker_and_gets_several(tmp_path: Pa
             time.sleep(0.1)
         client.cluster.adapt(minimum=0, maximum=2, interval="100 ms", target_duration="100 ms")
         clusters.wait_for_workers(client, 1, 60, "the cluster", print)
-        with killing(
-            tmp_path, 2, then=(tmp_path / "go").touch
-        ) as readers:
+        with killing(tmp_path, 2, then=(tmp_path / "go").touch) as readers:
             # Every task waits until two processes have begun one.
             assert DaskExecutor(client).map_reduce(cells.wait, [tmp_path] * 4, cells.add) == 4
     assert len(set(readers)) == 2
