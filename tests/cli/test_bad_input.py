@@ -163,7 +163,7 @@ def test_settings_files_without_end(swsdask: Call, files: Files, content: str) -
     assert "set_int_max_str_digits" not in ended.err
 
 
-def test_names_with_newlines_are_told_in_one_line(swsdask: Call, files: Files) -> None:
+def test_names_with_newlines_are_reported_in_one_line(swsdask: Call, files: Files) -> None:
     ended = swsdask("show", "no\nsuch")
     refused(ended, r"swsdask: no\nsuch: expected an archive")
     assert len(ended.err.splitlines()) == 1

@@ -106,7 +106,7 @@ def test_a_transcript_is_searched_for_the_texts_of_queries(swsdask: Call, files:
     assert wider["score"].to_pylist() == [0.8, 0.6, 0.7, 0.3]
 
 
-def test_a_transcript_that_is_none(swsdask: Call, files: Files) -> None:
+def test_an_invalid_transcript_is_an_error(swsdask: Call, files: Files) -> None:
     queries = ("--queries", files.reference / "x.kwlist.xml")
     bad = files.write("bad.ctm", HYPOTHESIS + "b 1 10 0.2 night\n")
     found = swsdask("convert", bad, files.folder / "x.tsv", *queries)

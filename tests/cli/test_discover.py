@@ -207,7 +207,7 @@ def test_wrong_options(swsdask: Call, folder: Path, options: tuple[str, ...], to
     assert "Traceback" not in outcome.err
 
 
-def test_wrong_classes_are_told_with_their_lines(swsdask: Call, folder: Path) -> None:
+def test_wrong_classes_are_reported_with_their_lines(swsdask: Call, folder: Path) -> None:
     (folder / "bad.classes").write_text("Class 1\nf1 0.0 0.3\nf9 0.0 0.3\nf1 0.3 0.2\n\nClass 1\nf1 0.0\n\n")
     outcome = swsdask("discover", folder / "bad.classes", *corpus(folder))
     assert outcome.code == 2
@@ -347,7 +347,7 @@ def test_a_folder_of_class_files(swsdask: Call, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [(), ("--dry-run",)])
-def test_what_no_fold_has_and_what_has_no_phones_is_told(swsdask: Call, folder: Path, how: tuple[str, ...]) -> None:
+def test_what_no_fold_has_and_what_has_no_phones_is_reported(swsdask: Call, folder: Path, how: tuple[str, ...]) -> None:
     (folder / "one.folds").write_text("f1 0 0.4\n\nf2 0 0.2\n")
     (folder / "odd.classes").write_text(f"{CLASSES}Class 3\nf2 0.9 1.0\nf2 0.1 0.2\n\n")
     given: Any = ("discover", folder / "odd.classes", *corpus(folder), *how)

@@ -39,7 +39,7 @@ def test_an_archive_gives_the_same_numbers_as_files(
     assert {row["system"] for row in json.loads(one.out)} == {"second"}
 
 
-def test_what_was_ingested_is_told(swsdask: Call, tmp_path: Path, corpus: list[str]) -> None:
+def test_what_was_ingested_is_reported(swsdask: Call, tmp_path: Path, corpus: list[str]) -> None:
     archive = tmp_path / "archive"
     second, first = f"{tmp_path}/second.classes", f"{tmp_path}/first.classes"
     assert swsdask("discover", second, *corpus, "--ingest", archive).out == (
@@ -54,7 +54,7 @@ def test_what_was_ingested_is_told(swsdask: Call, tmp_path: Path, corpus: list[s
     assert replaced.out.startswith(f"{archive}: version 3, 2 systems\n")
 
 
-def test_what_contradicts_itself_is_told(swsdask: Call, tmp_path: Path, corpus: list[str]) -> None:
+def test_what_contradicts_itself_is_reported(swsdask: Call, tmp_path: Path, corpus: list[str]) -> None:
     archive, classes = tmp_path / "archive", f"{tmp_path}/first.classes"
     for arguments, said in (
         ([], "Give CLASSES, --phones and --words, or --archive ARCHIVE."),

@@ -54,7 +54,7 @@ def test_it_is_scored_with_what_it_keeps(swsdask: Call, files: Files, archive: s
     assert "keeps" not in swsdask("score", archive, "--measures", "atwv").out
 
 
-def test_what_is_used_instead_is_told(swsdask: Call, files: Files, archive: str) -> None:
+def test_what_is_used_instead_is_reported(swsdask: Call, files: Files, archive: str) -> None:
     out = files.folder / "out"
     told = swsdask("score", archive, "--measures", "atwv", "--set", "tolerance_s=2.0", "--out", out).out
     assert "Note: Setting tolerance_s is 2.0; the archive keeps 1.0." in told

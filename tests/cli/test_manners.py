@@ -193,7 +193,7 @@ def test_a_file_whose_name_looks_like_a_glob(swsdask: Call, files: Files) -> Non
     assert swsdask("score", files.reference, files.write("run [1].kwslist.xml", RUN)).code == 0
 
 
-def test_missing_columns_are_told_beside_those_that_came(swsdask: Call, files: Files) -> None:
+def test_missing_columns_are_reported_beside_those_that_came(swsdask: Call, files: Files) -> None:
     table = files.write("t.tsv", "kw\tdocument\tstart\tduration\tscore\nK1\ta\t1\t1\t1\n")
     outcome = swsdask("score", files.reference, table)
     assert "t.tsv:1: expected the columns query, document, start, duration, score; found 'kw, document" in outcome.err
@@ -224,7 +224,7 @@ def test_a_cluster_that_is_waited_for_is_named(swsdask: Call, files: Files) -> N
     assert "swsdask: waiting for a scheduler to write nowhere.json, 0.2 seconds at most\n" in outcome.err
 
 
-def test_a_cluster_that_is_not_there_is_told_before_the_work(swsdask: Call, files: Files) -> None:
+def test_a_cluster_that_is_not_there_is_reported_before_the_work(swsdask: Call, files: Files) -> None:
     place = files.write("keys.toml", f'kind = "address"\naddress = "tcp://127.0.0.1:9"\ntls_key = "{files.run}"\n')
     for cluster, message in (
         ("nosuch", "'nosuch' is neither"),
@@ -447,7 +447,7 @@ def test_a_plan_has_no_json(swsdask: Call, files: Files) -> None:
     assert "--dry-run prints the plan in words" in outcome.err
 
 
-def test_replacing_is_told_as_it_is_asked_for(swsdask: Call, files: Files) -> None:
+def test_replacing_is_reported_as_it_is_asked_for(swsdask: Call, files: Files) -> None:
     archive = files.folder / "archive"
     assert swsdask("ingest", archive, files.reference, "--run", files.run).code == 0
     files.write("first.kwslist.xml", RUN.replace("0.9", "0.8"))
@@ -457,7 +457,7 @@ def test_replacing_is_told_as_it_is_asked_for(swsdask: Call, files: Files) -> No
     assert swsdask("ingest", archive, "--run", files.run, "--replace").code == 0
 
 
-def test_a_table_of_two_systems_is_told_by_its_own_name(swsdask: Call, files: Files) -> None:
+def test_a_table_of_two_systems_is_reported_by_its_own_name(swsdask: Call, files: Files) -> None:
     columns = "system\tquery\tdocument\tstart\tduration\tscore\n"
     table = files.write("two.tsv", columns + "one\tK1\ta\t1\t1\t1\ntwo\tK1\ta\t1\t1\t1\n")
     outcome = swsdask("convert", table, files.folder / "out.kwslist.xml")

@@ -72,7 +72,7 @@ def test_the_load_is_of_the_whole_evaluation(swsdask: Call, told: Files) -> None
     assert [(row["condition"], row["query"], row["measure"]) for row in loads] == [("all", None, m) for m in LOAD]
 
 
-def test_nothing_is_said_where_nothing_is_told(swsdask: Call, files: Files, tmp_path: Path) -> None:
+def test_nothing_is_said_where_nothing_is_reported(swsdask: Call, files: Files, tmp_path: Path) -> None:
     outcome = swsdask("score", files.reference, files.run, "--out", tmp_path / "out")
     assert "isf" not in outcome.out
     assert "Processing load" not in (tmp_path / "out" / "report.html").read_text()

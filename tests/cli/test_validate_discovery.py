@@ -57,7 +57,7 @@ def test_content_tells_where_names_do_not(swsdask: Call, folder: Path, name: str
     assert swsdask("validate", "-q", "plain").out == f"plain: {by_name}"
 
 
-def test_a_map_of_speakers_is_told_by_its_option(swsdask: Call, folder: Path) -> None:
+def test_a_map_of_speakers_is_reported_by_its_option(swsdask: Call, folder: Path) -> None:
     (folder / "c.speakers").rename(folder / "who")
     alone = swsdask("validate", "-q", "who")
     assert alone.code == 2

@@ -112,7 +112,7 @@ def test_a_task_that_fails_once_is_tried_again(executor: DaskExecutor, tmp_path:
     assert executor.map_reduce(cells.fail_once, [tmp_path], cells.add) == 1
 
 
-def test_a_failing_merge_is_told(executor: DaskExecutor) -> None:
+def test_a_failing_merge_is_reported(executor: DaskExecutor) -> None:
     with pytest.raises(ExecutionError, match=r"^merging partial results: ArithmeticError: they do not add up$"):
         executor.map_reduce(cells.linear, range(5), cells.unmergeable, (1, 0))
 

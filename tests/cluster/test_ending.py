@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.cluster
 
-HEEDING_SIGNALS = """
+RESTORE_SIGNALS = """
 import os, signal, sys
 
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
@@ -35,7 +35,7 @@ def test_a_signal_to_the_whole_group(tmp_path: Path, number: signal.Signals, whe
     """As a terminal sends Ctrl-C, and a batch system SIGTERM."""
     command = ["simulate", "gap", "--replicates", "5000", "--executor", "processes", "--workers", "2"]
     begun = subprocess.Popen(
-        [sys.executable, "-c", HEEDING_SIGNALS, *command],
+        [sys.executable, "-c", RESTORE_SIGNALS, *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

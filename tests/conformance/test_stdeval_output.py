@@ -100,7 +100,9 @@ def with_numbers(text: str) -> list[str]:
     return in_order(re.sub(r"(?<=,)-?\d*\.?\d+(?=,)", lambda number: repr(float(number[0])), text))
 
 
-def test_what_it_goes_with(own_cases: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_option_requires_out_and_one_tool(
+    own_cases: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     folder = own_cases / "stdeval/source-types"
     files = [str(folder), str(folder / "s.stdlist.xml")]
     with pytest.raises(SystemExit):

@@ -79,7 +79,7 @@ def test_every_number_is_what_the_sets_say(definition: Definition, data: st.Data
 @every_definition
 @given(world=worlds())
 @examples(25)
-def test_and_in_whole_worlds(definition: Definition, world: World) -> None:
+def test_numbers_of_whole_corpora_are_those_of_the_sets(definition: Definition, world: World) -> None:
     corpus = world.corpus(definition, *(() if definition == "tdev2" else ("folds", "within")))
     check_everything(corpus, locate(world.fragments(corpus), corpus))
 

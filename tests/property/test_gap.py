@@ -175,7 +175,7 @@ def test_a_nearer_onset_that_earns_nothing_hides_a_farther_one() -> None:
     assert one_query([(0, 105, 1.0)], [(0, 100), (0, 120)], early_only) == 0.0
 
 
-def test_queries_without_onsets_are_told() -> None:
+def test_queries_without_onsets_are_reported() -> None:
     evaluated = engines.evaluation([(0, 0, 1, 10, 14)], [0, 0], n_queries=2)
     every = replace(evaluated.conditions[0], queries=np.array([True, True]))
     asked = EvaluationSettings(no_targets="false_alarms_only")

@@ -94,7 +94,7 @@ def test_ranks_follow_zipf() -> None:
     assert shares == pytest.approx(expected / expected.sum(), abs=0.015)
 
 
-def test_what_is_told_of_replicates() -> None:
+def test_what_is_reported_of_replicates() -> None:
     tau = np.array([[[1, 0.1, 0.5], [0.1, 1, 0.3], [0.5, 0.3, 1]]])
     told = GapStudy(1, ("a", "b", "c"), np.concatenate([tau, tau[:, ::-1, ::-1]]))
     assert told.median[0].tolist() == pytest.approx([0.3, 0.2, 0.4])

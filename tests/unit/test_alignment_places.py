@@ -154,7 +154,7 @@ def test_a_query_that_comes_back_is_refused():
         trials(rows, reference([], trials="document"))
 
 
-def test_what_is_read():
+def test_trial_columns_of_each_rule():
     def columns(kind, outside, aligned):
         return trial_columns(AlignmentRule(kind, 5, "nist", "group", outside), 1, aligned)
 

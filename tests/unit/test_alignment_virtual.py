@@ -231,7 +231,7 @@ def test_unaligned_trials_are_the_same_without_outcomes(outside, groups):
     assert made.dropped == whole.dropped
 
 
-def test_what_is_read():
+def test_trial_columns_of_each_rule():
     def columns(outside, n_groups, aligned):
         return trial_columns(AlignmentRule("virtual", 5, "nist", "group", outside), n_groups, aligned)
 

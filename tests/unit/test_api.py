@@ -57,7 +57,7 @@ def test_a_result_is_a_key(files: Files) -> None:
     assert result.scores.equals(other.scores)
 
 
-def test_errors_are_told_apart(files: Files, tmp_path: Path) -> None:
+def test_errors_are_reported_apart(files: Files, tmp_path: Path) -> None:
     with pytest.raises(sws.InputError) as caught:
         sws.open(tmp_path / "nowhere")
     assert caught.value.problems[0].file.endswith("nowhere")

@@ -112,7 +112,7 @@ def test_a_failure_at_any_write_leaves_the_former_version(url: str, how: str, mo
     assert all_files_are_named(url)
 
 
-def test_a_damaged_manifest_is_told_and_former_versions_stay(tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_reported_and_former_versions_stay(tmp_path: Path) -> None:
     url = str(tmp_path)
     write(url, source(rows(20)))
     newest = tmp_path / "manifest-00000002.json"
@@ -303,7 +303,7 @@ def test_the_loser_of_the_same_run_has_nothing_to_do(url: str, monkeypatch: pyte
     assert write(url, source(rows(20), "b")) == 2
 
 
-def test_the_loser_of_another_run_of_that_name_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loser_of_another_run_of_that_name_is_reported(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write(url, source(rows(10)))
     Interloper(monkeypatch, lambda: write(url, source(rows(20), "b")))
     with pytest.raises(ArchiveError, match="a run of 'b' with other content is there"):

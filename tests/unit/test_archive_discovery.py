@@ -116,7 +116,7 @@ def test_an_archive_is_one_corpus(
     assert ingest_discovery(url, fewer, {}).version == 1
 
 
-def test_faults_of_all_class_files_are_told_and_nothing_is_left(
+def test_faults_of_all_class_files_are_reported_and_nothing_is_left(
     tmp_path: Path, corpus: CorpusTables, write_classes: Callable[[str, int], str]
 ) -> None:
     url = f"{tmp_path}/archive"

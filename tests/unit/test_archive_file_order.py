@@ -107,7 +107,7 @@ def test_a_run_ingested_without_its_order_says_what_to_do(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("place", "line"), [(1, 12), (3, 12), (4, 15)])
-def test_a_trial_that_is_there_twice_is_told_with_its_line(tmp_path: Path, place: int, line: int) -> None:
+def test_a_trial_that_is_there_twice_is_reported_with_its_line(tmp_path: Path, place: int, line: int) -> None:
     run = list(WORLD.run)
     run.insert(place, ("q", "a", 0.75, False))
     world = World(WORLD.documents, WORLD.queries, WORLD.targets, tuple(run))

@@ -98,7 +98,7 @@ def test_decisions_in_some_parts_of_a_file_only(
     assert found[1] == found[2] == (wrong, "a row without one", "Give all rows of a system a decision, or none.")
 
 
-def test_faults_of_the_files_are_told_and_nothing_is_written(reference: ReferenceFiles, tmp_path: Path) -> None:
+def test_faults_of_the_files_are_reported_and_nothing_is_written(reference: ReferenceFiles, tmp_path: Path) -> None:
     wrong = kwslist(tmp_path / "w.kwslist.xml", {"K9": [("d0", 1.0)], "K1": [("d0", -5.0)]})
     with pytest.raises(InputError) as caught:
         ingest(str(tmp_path / "archive"), reference, [RunFile(wrong)], SETTINGS)

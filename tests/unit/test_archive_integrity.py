@@ -304,7 +304,7 @@ def test_vacuum_removes_nothing_where_a_version_cannot_be_read(
     assert files_of(copy) == before
 
 
-def test_a_commit_that_the_storage_fails_after_is_told(
+def test_a_commit_that_the_storage_fails_after_is_reported(
     samples: dict[str, Sample], copied: Callable[[Sample], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = copied(samples["evaluation"])

@@ -238,7 +238,7 @@ class TestPolicy:
         with pytest.raises(InputError, match="4 outside"):
             self.check(ROWS + UNKNOWN[:1] + UNKNOWN[2:3], outside="error", **TOLERANT)
 
-    def test_what_is_dropped_is_told(self) -> None:
+    def test_what_is_dropped_is_reported(self) -> None:
         assert self.check(ROWS + UNKNOWN, **TOLERANT) == (
             "a: dropped: 2 detections of unknown queries: zz (2).",
             "a: dropped: 2 detections in documents that the evaluation does not know: x (2).",
@@ -255,7 +255,7 @@ class TestPolicy:
         (note,) = self.check(rows, **TOLERANT)
         assert "x09 (1) and 3 more ids." in note
 
-    def test_rounding_is_told(self) -> None:
+    def test_rounding_is_reported(self) -> None:
         archive = memory(source([("q1", "d1", 1, 100, 1, 0.5, 1)], rounded=3))
         assert [*note_lines(check_runs(archive, archive.runs, EvaluationSettings()))] == [
             "a: rounded: 3 times finer than 0.1 ms."

@@ -48,14 +48,14 @@ def s3(s3_server: dict[str, Any]) -> Storage:
     return Storage(f"s3://{bucket}/a", s3_server)
 
 
-def test_a_bucket_that_is_not_there_is_told_with_what_to_do(s3_server: dict[str, object]) -> None:
+def test_a_bucket_that_is_not_there_is_reported_with_what_to_do(s3_server: dict[str, object]) -> None:
     storage = Storage("s3://not-there/a", s3_server)
     for done in (storage.check_writable, storage.modified):
         with pytest.raises(ArchiveError, match=r"s3://not-there/a: cannot be .*: FileNotFoundError: .* Check the name"):
             done()
 
 
-def test_a_store_that_lets_nobody_in_is_told() -> None:
+def test_a_store_that_lets_nobody_in_is_reported() -> None:
     class Locked(fsspec.AbstractFileSystem):  # type: ignore[misc]
         protocol = "s3"
 
@@ -234,7 +234,7 @@ def test_a_file_system_without_links_is_refused(tmp_path: Path, monkeypatch: pyt
     assert not list(tmp_path.glob("manifest*"))
 
 
-def test_what_a_store_raises_is_told(tmp_path: Path) -> None:
+def test_what_a_store_raises_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ArchiveError, match=r"cannot be written: (NotADirectory|FileExists)Error"):
         write_runs(Storage(str(tmp_path / "file")), TABLES, [], EvaluationSettings())

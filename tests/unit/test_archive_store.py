@@ -339,7 +339,7 @@ def test_no_archive(url: str) -> None:
 
 
 @pytest.mark.parametrize("table", ["documents", "occurrences", "runs", None])
-def test_lost_and_damaged_files_are_told_with_what_to_do(tmp_path: Path, table: str | None) -> None:
+def test_lost_and_damaged_files_are_reported_with_what_to_do(tmp_path: Path, table: str | None) -> None:
     archive = write(str(tmp_path), source(rows(300)))
 
     def read() -> None:

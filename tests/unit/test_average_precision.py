@@ -47,7 +47,7 @@ def with_options(**options: object) -> EvaluationSettings:
     return build_settings(explicit={"evaluation": {"trials": "document", "average_precision": options}}).evaluation
 
 
-def test_who_is_left_out_is_told() -> None:
+def test_who_is_left_out_is_reported() -> None:
     asked = with_options(missing="skip")
     events = [*K1_K2, Event(2, "D1", 0.5, False), Event(3, "D1", None, True)]
     notes = tables_of(asked, 4, ["D1", "D2", "D3"], events, ["map"]).notes

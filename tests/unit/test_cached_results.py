@@ -137,7 +137,7 @@ def test_workers_score_small_systems_from_first_to_last_and_keep_what_they_found
     assert (results(again), again.manifest["run"]["statistics"]["counted"]) == (results(right), 0)
 
 
-def test_why_workers_can_keep_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_workers_can_keep_nothing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise ArchiveError("no space left")
 

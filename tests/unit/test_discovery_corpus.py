@@ -121,7 +121,7 @@ def test_tde_wants_phones_that_touch_or_lie_apart(make: Make) -> None:
         make("tde2015", phones="f 20 21.5 a\nf 21.5001 22 b\n", words="f 20 21 a\n")
 
 
-def test_times_that_were_rounded_are_told(make: Make) -> None:
+def test_times_that_were_rounded_are_reported(make: Make) -> None:
     corpus = make(words="f 0.20001 0.3 be\n")
     assert [note.rsplit("/", 1)[-1] for note in corpus.notes if "rounded" in note] == [
         "words: 1 time finer than 0.1 ms rounded."
@@ -278,7 +278,7 @@ def test_tde_wants_whole_numbers_of_classes(make: Make, tmp_path: Path) -> None:
     ]
 
 
-def test_rounded_times_of_fragments_are_told(make: Make, tmp_path: Path) -> None:
+def test_rounded_times_of_fragments_are_reported(make: Make, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("Class 1\nf 0.00001 1.00001\n\n")
     found = read_fragments(str(path), make("document"))

@@ -97,7 +97,7 @@ def test_two_fragments_without_phones_are_no_pair(corpus: dict[str, Path]) -> No
     assert mixed["grouping_recall"] == 1.0
 
 
-def test_what_was_read_how_is_told(corpus: dict[str, Path]) -> None:
+def test_what_was_read_how_is_reported(corpus: dict[str, Path]) -> None:
     scored(corpus, [ABCD, EFG])
     file = corpus["phones"].with_name("s.classes")
     plain = sws.discover(file, **corpus)

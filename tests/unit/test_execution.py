@@ -125,7 +125,7 @@ def test_what_waits_for_a_thread_is_cancelled_after_a_failure(monkeypatch: pytes
     assert begun in ([0], [0, 1])
 
 
-def test_the_cause_is_told_in_one_line() -> None:
+def test_the_cause_is_reported_in_one_line() -> None:
     assert str(execution_error("x", ValueError("first\nsecond"))) == "x: ValueError: first"
     assert str(execution_error("x", AssertionError())) == "x: AssertionError"
     short = execution_error("x", MemoryError())

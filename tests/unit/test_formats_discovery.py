@@ -109,14 +109,14 @@ def test_any_file_may_be_compressed(path: Path, compress: Callable[[bytes], byte
         ("a/b 0.1 0.2 a", "expected the name of a file; found a path in the id 'a/b'"),
     ],
 )
-def test_a_bad_line_of_an_alignment_is_told_and_the_others_are_read(path: Path, line: str, said: str) -> None:
+def test_a_bad_line_of_an_alignment_is_reported_and_the_others_are_read(path: Path, line: str, said: str) -> None:
     text = f"f 0 0.1 a\n{line}\nf 0.3 0.4 b\n"
     assert faults(read_alignment, path, text) == [f"2: {said}"]
     table = read_alignment(str(path), Problems())
     assert rows(table) == [("f", 0, 1000, "a", 1), ("f", 3000, 4000, "b", 3)]
 
 
-def test_everything_wrong_with_a_line_is_told(path: Path) -> None:
+def test_everything_wrong_with_a_line_is_reported(path: Path) -> None:
     said = faults(read_alignment, path, "a/b x -1 a\nf 0 1 a\nf 2 1 a\n")
     assert [each.partition(":")[0] for each in said] == ["1", "1", "1", "3"]
 
@@ -240,7 +240,7 @@ def test_what_is_wrong_with_a_speaker_map(path: Path, text: str, said: str) -> N
     assert faults(read_speakers, path, text) == [said]
 
 
-def test_what_is_wrong_with_all_the_files_is_told_together(tmp_path: Path) -> None:
+def test_what_is_wrong_with_all_the_files_is_reported_together(tmp_path: Path) -> None:
     texts = {"phn": "f 1 0 a\n", "wrd": "f 0 x a\n", "split": "f 0\n", "folds": "\nf 0 1\n", "speakers": "f\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)

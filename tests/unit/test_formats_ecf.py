@@ -103,7 +103,7 @@ def test_faults_with_their_line_and_the_others_are_read(ecf: Path, kind: str) ->
     assert found in problem.found
 
 
-def test_every_fault_is_told(ecf: Path) -> None:
+def test_every_fault_is_reported(ecf: Path) -> None:
     _, problems = read(ecf, excerpt(channel="x", dur="-1", audio_filename=".."), "text", excerpt(tbeg="?"))
     assert [problem.line for problem in problems] == [2, 2, 2, 4, 5]
 

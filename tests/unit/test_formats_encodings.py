@@ -78,7 +78,7 @@ def test_an_rttm_in_utf_8_is_read_as_such_whatever_the_list_is_in(tmp_path: Path
     assert not [note for note in result.notes if "RTTM" in note]
 
 
-def test_a_byte_that_is_not_of_the_encoding_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_byte_that_is_not_of_the_encoding_is_reported_with_its_line(tmp_path: Path) -> None:
     folder = reference(tmp_path, "GB2312")
     path = folder / "t.rttm"
     path.write_bytes(path.read_bytes() + b"LEXEME a 1 5 1 \xff\xff lex x <NA>\n")

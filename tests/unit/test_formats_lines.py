@@ -66,7 +66,7 @@ def test_a_line_of_10_gb(tmp_path: Path) -> None:
         assert peak < 10 << 20
 
 
-def test_wrong_encoding_is_told_at_the_first_wrong_byte_behind_the_good_lines(tmp_path: Path) -> None:
+def test_wrong_encoding_is_reported_at_the_first_wrong_byte_behind_the_good_lines(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes("gut\nbesser\nschön\nam schönsten\n".encode("latin-1"))
     seen: list[Lines] = []
@@ -78,7 +78,7 @@ def test_wrong_encoding_is_told_at_the_first_wrong_byte_behind_the_good_lines(tm
         numbered(path)
 
 
-def test_a_break_in_compressed_data_is_told_at_the_line_that_was_reached(tmp_path: Path) -> None:
+def test_a_break_in_compressed_data_is_reported_at_the_line_that_was_reached(tmp_path: Path) -> None:
     path = tmp_path / "x"
     content = b"".join(b"%d\n" % (number * 7919 % 1_000_003) for number in range(1_000_000))
     path.write_bytes(gzip.compress(content, 1)[:-100_000])

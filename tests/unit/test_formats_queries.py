@@ -123,7 +123,7 @@ def test_the_same_id_in_one_line(path: Path) -> None:
     assert [problem.found for problem in problems] == ["the id 'K1' of line 1 again"]
 
 
-def test_every_fault_is_told(path: Path) -> None:
+def test_every_fault_is_reported(path: Path) -> None:
     _, problems = read(path, f"<kwlist>\n{query('a/b', '')}\n{query('K1')}\n{query('K1', '')}\n</kwlist>")
     assert [problem.line for problem in problems] == [2, 2, 4, 4]
 

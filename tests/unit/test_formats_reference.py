@@ -64,7 +64,7 @@ def test_a_url(tmp_path: Path) -> None:
     assert find_reference("memory://reference/") == expected
 
 
-def test_none_of_a_kind(tmp_path: Path) -> None:
+def test_a_missing_kind_of_file_is_an_error(tmp_path: Path) -> None:
     fill(tmp_path, x__ecf__xml=ECF, x__stdlist__xml=RUN)
     with pytest.raises(InputError) as caught:
         find_reference(str(tmp_path))

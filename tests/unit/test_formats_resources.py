@@ -78,7 +78,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
         ("#\n" * MAX_BYTES, f"expected a description of resources; found more than {MAX_BYTES} bytes."),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, content: str | bytes, wrong: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(tmp_path: Path, content: str | bytes, wrong: str) -> None:
     path = tmp_path / "resources.toml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     problems = Problems()
@@ -115,7 +115,7 @@ def find(*runs: Path) -> tuple[dict[str, str], list[str]]:
     return find_resources(map(str, runs), problems), [str(problem) for problem in problems]
 
 
-def test_whose_they_are(folder: Path) -> None:
+def test_resources_belong_to_the_run_beside_them(folder: Path) -> None:
     a, b = folder / "a.tsv", folder / "b.tsv.gz"
     assert find(a) == ({}, [])
     own = folder / "a.resources.toml"
@@ -140,7 +140,7 @@ def test_whose_they_are_must_be_clear(folder: Path) -> None:
         resources_of_runs([str(a)])
 
 
-def test_every_wrong_file_is_told(folder: Path) -> None:
+def test_every_wrong_file_is_reported(folder: Path) -> None:
     (folder / "b.tsv").write_text(RUN)
     for name in "ab":
         (folder / f"{name}.resources.toml").write_text(f"{name} = 1\n")

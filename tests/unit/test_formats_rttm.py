@@ -138,7 +138,7 @@ def test_faults_with_their_line_and_the_others_are_read(rttm: Path, kind: str) -
     assert rows(segments) == SEGMENTS_READ
 
 
-def test_every_fault_is_told(rttm: Path) -> None:
+def test_every_fault_is_reported(rttm: Path) -> None:
     _, _, problems = read(
         rttm, "LEXEME a/ x -1 ? x lex ann 1\nfoo\nLEXEME a 1 0 1 x lex ann 1\nSPEAKER b 1 x 1 a b c d\n"
     )

@@ -289,7 +289,7 @@ def test_a_place_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     assert not Path(used).exists()
 
 
-def test_compiling_is_told_once(package: Path) -> None:
+def test_compiling_is_reported_once(package: Path) -> None:
     """On a terminal also how far it is: the records of a lower level."""
     code = """
 import logging

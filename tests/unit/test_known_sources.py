@@ -179,7 +179,7 @@ def test_a_run_that_another_file_replaced_is_read_again(ingest: Callable[..., An
     assert {run.system: run.content for run in ingest(replace=True).runs} == before
 
 
-def test_a_run_that_is_lost_meanwhile_is_told(ingest: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_lost_meanwhile_is_reported(ingest: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     ingest()
     known = cache.known_sources
 

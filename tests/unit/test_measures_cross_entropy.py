@@ -173,7 +173,7 @@ def test_more_false_alarms_than_there_is_time_for() -> None:
     assert found[None, "cxe"] == pytest.approx((math.log2(1 + math.exp(-3)) + sum(nontargets) / 3) / 2)
 
 
-def test_an_imputed_score_above_given_ones_is_told() -> None:
+def test_an_imputed_score_above_given_ones_is_reported() -> None:
     assert "lies above the run's lowest, -1.09861: 4 trials without a score rank" in notes(
         ROWS, TWO_QUERIES, impute=0.5
     )
@@ -237,7 +237,7 @@ def test_only_scores_far_from_zero_are_looked_at_closely() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_probabilities_close_to_zero_are_told_apart(seed: int) -> None:
+def test_probabilities_close_to_zero_are_reported_apart(seed: int) -> None:
     """Hits spread over 0 .. 1, but classes overlap at a millionth: C_nxe min does not depend on the scale of scores."""
     rng = np.random.default_rng(seed)
     hits, others = (1 / (1 + np.exp(-rng.normal(*at, n))) for at, n in (((1.0, 6.0), 40), ((-14.0, 1.2), 300)))

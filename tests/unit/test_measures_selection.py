@@ -101,7 +101,7 @@ def test_costs_in_plain_words() -> None:
     assert "Eq. 16" not in " ".join(notes)
 
 
-def test_who_is_left_out() -> None:
+def test_notes_name_queries_left_out() -> None:
     notes = " ".join(interpretation(REFERENCE, settings()))
     assert "Left out of all averages: 1 query without target trials (q1)." in notes
     assert "Left out of the average P_fa: 1 query without non-target trials, and so without P_fa (q3)." in notes
@@ -113,7 +113,7 @@ def test_who_is_left_out() -> None:
     assert "q20 and 10 more)." in " ".join(interpretation(many, settings()))
 
 
-def test_absent_decisions_are_told() -> None:
+def test_absent_decisions_are_reported() -> None:
     found = statistics([[(0, 0, 1.0, 1, True), (0, 0, 1.0, -1, False)]], REFERENCE)
     assert "1 of 2 trials without a YES/NO decision" in system_notes(Scored(found, REFERENCE, settings()))[0].text
     nothing = {Counts: Counts.from_trials(make_trials([]), REFERENCE, None)}

@@ -425,7 +425,7 @@ def test_a_cluster_that_is_not_there_ends_with_4_and_the_next_night_goes_on(
 
 
 @pytest.mark.parametrize("operation", [0, 2, 5, 9, 14])
-def test_a_full_disk_is_told_and_the_next_night_ends_as_if_it_had_been_free(
+def test_a_full_disk_is_reported_and_the_next_night_ends_as_if_it_had_been_free(
     three_nights: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], operation: int
 ) -> None:
     """From some write on the disk is full."""
@@ -494,7 +494,7 @@ def test_a_refused_run_that_is_gone_goes_from_the_board_and_is_refused_again_whe
 
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("ending", [".ecf.xml", ".rttm", ".kwlist.xml"])
-def test_a_file_of_the_reference_that_is_gone_is_told_and_changes_nothing(
+def test_a_file_of_the_reference_that_is_gone_is_reported_and_changes_nothing(
     three_nights: Path, ending: str, named: bool
 ) -> None:
     place = three_nights / "nightly.toml"
@@ -775,7 +775,7 @@ def test_a_replaced_run_without_the_leading_measure_is_not_tested(three_nights: 
     assert (told in record.notes) == ("p <" in gate)
 
 
-def test_a_gate_with_p_on_a_condition_that_is_not_scored_is_told_in_the_first_night(three_nights: Path) -> None:
+def test_a_gate_with_p_on_a_condition_that_is_not_scored_is_reported_in_the_first_night(three_nights: Path) -> None:
     place = three_nights / "nightly.toml"
     place.write_text(place.read_text().replace("atwv drops .02", "atwv drops .02 in oov=1 with p < .05"))
     (asked,) = load_nightly(place).evaluation
@@ -1237,7 +1237,7 @@ def test_bad_settings(tmp_path: Path, change: tuple[str, str], message: str) -> 
         load_nightly(place)
 
 
-def test_bad_settings_are_told_once_and_a_file_that_is_missing_plainly(tmp_path: Path) -> None:
+def test_bad_settings_are_reported_once_and_a_file_that_is_missing_plainly(tmp_path: Path) -> None:
     place = tmp_path / "nightly.toml"
     with pytest.raises(SettingsError, match=r"expected a file with the settings of nights; found none\. `swsdask"):
         load_nightly(place)
@@ -1368,7 +1368,7 @@ def test_whose_a_file_is(tmp_path: Path) -> None:
     assert before not in {each.stamp for each in look([str(tmp_path)])}
 
 
-def test_files_of_one_system_in_several_folders_are_told(
+def test_files_of_one_system_in_several_folders_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of dates that differ the later counts without a word."""

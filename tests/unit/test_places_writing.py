@@ -232,7 +232,7 @@ def test_links_are_followed_and_pipes_and_devices_stay(tmp_path: Path) -> None:
     assert (tmp_path / "null").is_symlink()
 
 
-def test_a_commit_that_the_disk_fails_after_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_the_disk_fails_after_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_outputs(three_systems(), tmp_path)
     new = three_systems(("good", "other", "weak"))
 

@@ -83,7 +83,7 @@ def test_what_is_not_told_is_not_defined() -> None:
     assert undefined(whole, audio_hours=0) == {"isf", "ssf", "pl"}
 
 
-def test_no_indexing_is_told_by_zeros() -> None:
+def test_no_indexing_is_reported_by_zeros() -> None:
     nothing = {"cpu_hours": 0, "peak_memory_gb": 0}
     found = load({"query_hours": 1, "indexing": nothing, "searching": {"cpu_hours": 600, "peak_memory_gb": 5}})
     assert (found["isf"], found["pl"]) == (0.0, 0.9 * 2 * 5)

@@ -102,7 +102,7 @@ def test_an_empty_run_has_no_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--out", "x", "--preset", "sws2013"]])
-def test_what_it_goes_with(
+def test_the_option_requires_out_and_one_tool(
     tmp_path: Path, options: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

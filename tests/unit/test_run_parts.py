@@ -146,7 +146,7 @@ def test_what_is_not_divided(tmp_path: Path) -> None:
     assert RunFile(latin).parts(3) == [RunFile(latin)]
 
 
-def test_a_file_that_breaks_off_is_told_in_its_last_part(tmp_path: Path) -> None:
+def test_a_file_that_breaks_off_is_reported_in_its_last_part(tmp_path: Path) -> None:
     file = write(tmp_path, lists())
     Path(file).write_text(Path(file).read_text()[:-50])
     parts, problems = RunFile(file).parts(3), Problems()

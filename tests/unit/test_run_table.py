@@ -240,7 +240,7 @@ def test_times_of_any_type(read_parquet: Read, times: pa.Array) -> None:
     assert piece.rounded == 0
 
 
-def test_faulty_rows_of_parquet_are_told_by_number(read_parquet: Read) -> None:
+def test_faulty_rows_of_parquet_are_reported_by_number(read_parquet: Read) -> None:
     (piece,), problems = read_parquet(
         {
             "query": ["q1", None, "q2", "q3", "q4"],

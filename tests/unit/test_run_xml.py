@@ -129,7 +129,7 @@ def test_declared_scores(read: Read) -> None:
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstd])
-def test_compression_is_told_by_content(read: Read, compress: Callable[[bytes], bytes]) -> None:
+def test_compression_is_reported_by_content(read: Read, compress: Callable[[bytes], bytes]) -> None:
     (piece,), problems = read(compress(kwslist(ROW * 3).encode()), "plain.xml")
     assert not problems
     assert len(piece) == 3
@@ -214,7 +214,7 @@ def test_a_file_that_breaks_off(read: Read) -> None:
     assert problem.line > 1
 
 
-def test_malformed_xml_is_told_at_its_line(read: Read) -> None:
+def test_malformed_xml_is_reported_at_its_line(read: Read) -> None:
     (piece,), (problem,) = read(kwslist(ROW * 5 + "</kw>\n" + ROW))
     assert len(piece) == 5
     assert (problem.line, problem.expected) == (8, "well-formed XML")

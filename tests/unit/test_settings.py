@@ -107,7 +107,7 @@ def test_some_costs_do_not_replace_another_way(costs: dict[str, float]) -> None:
         ({"operating_point": 1}, "operating_point: Input should be a table of keys; found 1."),
     ],
 )
-def test_a_value_of_another_kind_is_told_once_in_plain_words(bad: dict[str, object], told: str) -> None:
+def test_a_value_of_another_kind_is_reported_once_in_plain_words(bad: dict[str, object], told: str) -> None:
     with pytest.raises(SettingsError) as caught:
         build_settings(explicit={"evaluation": bad})
     assert told in str(caught.value)
@@ -241,7 +241,7 @@ def test_only_another_rule_for_several_detections_costs_anything(trials: str, du
 
 
 @pytest.mark.parametrize("name", ["ties", "duplicates"])
-def test_an_unknown_rule_of_rankings_is_told_once_with_all_that_there_are(name: str) -> None:
+def test_an_unknown_rule_of_rankings_is_reported_once_with_all_that_there_are(name: str) -> None:
     with pytest.raises(SettingsError) as caught:
         build_settings(explicit={"evaluation": {"average_precision": {name: "nonsense"}}})
     assert str(caught.value).startswith(f"setting evaluation.average_precision.{name}: Input should be '")

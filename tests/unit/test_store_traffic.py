@@ -111,7 +111,7 @@ def test_tables_are_requested_at_once(seen: tuple[Traffic, Storage], monkeypatch
     assert len(asked) == 2 + len(open_archive(storage.url).manifest.tables)
 
 
-def test_a_missing_table_is_told(store: tuple[Traffic, Storage]) -> None:
+def test_a_missing_table_is_reported(store: tuple[Traffic, Storage]) -> None:
     _, storage = store
     archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     lost = StoredFile("tables/words-lost.parquet", 100, "0" * 32)
@@ -122,7 +122,7 @@ def test_a_missing_table_is_told(store: tuple[Traffic, Storage]) -> None:
     assert broken.queries.equals(archive.queries)
 
 
-def test_an_error_of_a_cell_that_is_read_ahead_is_told(seen: tuple[Traffic, Storage]) -> None:
+def test_an_error_of_a_cell_that_is_read_ahead_is_reported(seen: tuple[Traffic, Storage]) -> None:
     _, storage = seen
     archive = StoredArchive(storage, open_version(storage, None, EvaluationManifest))
     file = archive.stored_runs[3].fragments[0].file.file
