@@ -42,7 +42,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "presets.md", "\n\n".join(["# Presets", _PRESETS, *map(_preset, preset_names())])
     yield "commands.md", "\n\n".join(_commands())
     yield "clusters.md", "\n\n".join(_cluster_files())
-    yield "nightly-file.md", "\n\n".join([_NIGHTLY_FILE, _file_of(conf_directory() / "nightly" / "example.toml")])
+    yield "nightly-file.md", "\n\n".join([_NIGHTLY_FILE, _fenced(conf_directory() / "nightly" / "example.toml")])
     for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY"):
         text = (ROOT / f"{name}.md").read_text(encoding="utf-8")
         yield f"{name.lower()}.md", text.replace("](docs/", "](")
@@ -73,10 +73,10 @@ def _cluster_files() -> Iterator[str]:
         text = (ROOT / "swsdask" / "execution" / f"{module}.py").read_text(encoding="utf-8")
         yield f"{heading}\n\n{_docstring(get_docstring(parse(text)) or '')}"
     for file in sorted((conf_directory() / "cluster").glob("*.toml")):
-        yield f"## conf/cluster/{file.name}\n\n{_file_of(file)}"
+        yield f"## conf/cluster/{file.name}\n\n{_fenced(file)}"
 
 
-def _file_of(file: Path) -> str:
+def _fenced(file: Path) -> str:
     return f"```toml\n{file.read_text(encoding='utf-8')}```"
 
 

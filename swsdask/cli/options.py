@@ -65,8 +65,6 @@ class FiniteRange(click.FloatRange):
 class Age(FiniteRange):
     """An age in hours or days, as 36h or 7d, or a number in the unit of the option. Its value is in seconds."""
 
-    name = "age"
-
     def __init__(self, unit: Literal["h", "d"]) -> None:
         super().__init__(0)
         self._unit = unit
@@ -74,7 +72,10 @@ class Age(FiniteRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the seconds. End the command with exit code 2 for what is no age."""
         number, unit = (value[:-1], value[-1]) if value[-1:] in _SECONDS else (value, self._unit)
-        return super().convert(number, param, ctx) * _SECONDS[unit]
+        try:
+            return super().convert(number, param, ctx) * _SECONDS[unit]
+        except click.BadParameter:
+            self.fail(f"{value!r} is not an age. Give hours or days, as 36h or 7d.", param, ctx)
 
 
 _SECONDS = {"h": 3600, "d": 86_400}

@@ -60,8 +60,9 @@ class Evaluated(NamedTuple):
     outside: I64
 
 
-_SHORT_STRETCH = 200
-"""The number of rows below which copying a stretch takes as long as copying row by row."""
+_SHORT_STRETCH = 600
+"""The number of rows up to which copying a stretch takes longer than copying row by row. Stretches of 10,000 rows take
+less than half as long."""
 
 
 def of_rows(column: NDArray[Scalar], evaluated: Evaluated | None) -> NDArray[Scalar]:
@@ -71,7 +72,6 @@ def of_rows(column: NDArray[Scalar], evaluated: Evaluated | None) -> NDArray[Sca
     rows, outside = evaluated
     if len(outside) * _SHORT_STRETCH > len(column):
         return column[rows]
-    # Copying long stretches takes a fifth of the time of copying row by row.
     bounds = [-1, *outside.tolist(), len(column)]
     return np.concatenate([column[before + 1 : after] for before, after in pairwise(bounds)])
 

@@ -414,7 +414,7 @@ def test_an_age_has_a_unit(unit: Literal["h", "d"], value: str, seconds: float) 
 
 @pytest.mark.parametrize("value", ["", "h", "7w", "1e999", "inf", "nan", "-1d"])
 def test_what_is_no_age(value: str) -> None:
-    with pytest.raises(click.BadParameter, match=r"age|range|finite"):
+    with pytest.raises(click.BadParameter, match="as 36h or 7d"):
         Age("h").convert(value, None, None)
 
 

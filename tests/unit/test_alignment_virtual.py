@@ -170,14 +170,18 @@ def test_detections_outside_are_dropped_and_counted():
     assert (made.hit.tolist(), made.occurrence.tolist()) == ([0, 1], [0, 2])
 
 
-@pytest.mark.parametrize("outside", [[0], [999], [0, 1, 998, 999], [3, 500], range(5), range(0, 1000, 3), range(1000)])
+@pytest.mark.parametrize(
+    "outside", [[0], [3999], [0, 1, 3998, 3999], [3, 500], range(5), range(0, 4000, 3), range(4000)]
+)
 def test_few_or_many_detections_outside_leave_the_same_rows(outside):
-    rows = [found(2 * n, 10, score=n / 7, decision=n % 2, query=n // 400, inside=n not in outside) for n in range(1000)]
-    inside = [n for n in range(1000) if n not in outside]
+    rows = [
+        found(2 * n, 10, score=n / 7, decision=n % 2, query=n // 1600, inside=n not in outside) for n in range(4000)
+    ]
+    inside = [n for n in range(4000) if n not in outside]
     for aligned in (True, False):
         made = make_trials(detections(rows), reference(OCCURRENCES), score_range(rows), aligned=aligned)
         assert made.row.tolist() == inside
-        assert made.query.tolist() == [n // 400 for n in inside]
+        assert made.query.tolist() == [n // 1600 for n in inside]
         assert made.score.tolist() == [n / 7 for n in inside]
         assert made.decision is None or made.decision.tolist() == [n % 2 for n in inside]
         assert (made.decision is not None) == aligned
