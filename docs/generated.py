@@ -71,7 +71,8 @@ def _cluster_files() -> Iterator[str]:
     yield "# Cluster files"
     for module, heading in (("open", ""), ("slurm", "## SLURM")):
         text = (ROOT / "swsdask" / "execution" / f"{module}.py").read_text(encoding="utf-8")
-        yield f"{heading}\n\n{_docstring(get_docstring(parse(text)) or '')}"
+        _, _, keys = (get_docstring(parse(text)) or "").partition("\n\n")  # The first line is about the module.
+        yield f"{heading}\n\n{_docstring(keys)}"
     for file in sorted((conf_directory() / "cluster").glob("*.toml")):
         yield f"## conf/cluster/{file.name}\n\n{_fenced(file)}"
 

@@ -43,7 +43,7 @@ from swsdask.nightly.board import board_page, publish
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
 from swsdask.nightly.overview import link, publish_overview
-from swsdask.nightly.settings import example, load_nightly
+from swsdask.nightly.settings import NightlyEvaluation, NightlySettings, example, load_nightly
 from swsdask.nightly.steps import notify, plan_night, run_night
 from swsdask.places import stamps
 from swsdask.render import nightly as render_nightly
@@ -1335,6 +1335,11 @@ def test_the_page_of_all_needs_its_own_place(tmp_path: Path) -> None:
     place.write_text(f'out = "./board/"\n{FILE}')
     with pytest.raises(SettingsError, match=r"page and evaluation 'demo' have the same out .*; give each its own"):
         load_nightly(place)
+
+
+def test_the_example_has_every_key() -> None:
+    keys = {*NightlyEvaluation.model_fields, *NightlySettings.model_fields} - {"evaluation"}
+    assert {key for key in keys if not re.search(rf"(?m)^(# )?{key} = ", example())} == set()
 
 
 def test_the_example_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
