@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -427,6 +428,7 @@ def test_the_fork_server_imports_nothing_from_the_working_directory_and_ends_wit
 STARTED = """
 import os, sys
 from multiprocessing import get_context
+from multiprocessing.util import get_temp_dir
 from swsdask.execution import fork_server
 
 if __name__ == "__main__":
@@ -434,7 +436,7 @@ if __name__ == "__main__":
     child = get_context("forkserver").Process(target=int)
     child.start()
     child.join()
-    print(child.exitcode, flush=True)
+    print(child.exitcode, get_temp_dir(), flush=True)
     {end}
 """
 USED_BY_OTHERS = """
@@ -470,26 +472,38 @@ SWEEP = "from swsdask.places.writing import temporary_folder as made\nwith made(
 @pytest.mark.skipif(fork_server.METHOD == "spawn", reason="the system has no safe fork")
 @pytest.mark.parametrize("length", [0, 72 - len("/tmp/swsdask-12345678/")])
 def test_the_fork_server_leaves_no_folder_behind(length: int) -> None:
-    """However the command ends, and where the name of the temporary folder leaves little room for that of a socket."""
+    """However the command ends. If the name of the temporary folder leaves little room for that of a socket, the
+    sockets are in /tmp, and their folder stays if the command is killed.
+    """
     with tempfile.TemporaryDirectory(prefix="swsdask-", dir="/tmp") as place:
         folder = Path(place, "t" * length)
         folder.mkdir(exist_ok=True)
         environ = {**os.environ, "TMPDIR": str(folder)}
 
-        def ended(end: str) -> tuple[int, str]:
+        def ended(end: str) -> tuple[int, str, Path]:
             script = Path(place, "script.py")
             script.write_text(STARTED.format(end=end))
             ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, env=environ)
-            left.append({path.name.rpartition("-")[0] for path in folder.iterdir() if path.name != "script.py"})
-            return ran.returncode, ran.stdout
+            code, sockets = ran.stdout.split()
+            return ran.returncode, code, Path(sockets)
 
-        left: list[set[str]] = []
-        assert ended("pass") == (0, "0\n")
-        assert ended("os.kill(os.getpid(), 9)") == (-9, "0\n")
-        if not length:
+        def left() -> set[str]:
+            return {path.name.rpartition("-")[0] for path in folder.iterdir() if path.name != "script.py"}
+
+        *codes, sockets = ended("pass")
+        assert codes == [0, "0"]
+        assert not sockets.exists()
+        assert left() == set()
+        *codes, sockets = ended("os.kill(os.getpid(), 9)")
+        try:
+            assert codes == [-9, "0"]
+            assert sockets.parent.parent == folder or (length and sockets.parent == Path("/tmp"))
+            assert left() == {"swsdask-tmp"}
             subprocess.run([sys.executable, "-c", SWEEP], check=True, env=environ)
-            assert [path.name for path in folder.iterdir()] == ["script.py"]
-            assert left == [set(), {"swsdask-tmp"}]
+            assert left() == set()
+            assert length or not sockets.exists()
+        finally:
+            shutil.rmtree(sockets, ignore_errors=True)
 
 
 def test_a_worker_is_restarted_however_soon_dask_looks_for_it() -> None:
