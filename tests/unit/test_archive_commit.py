@@ -221,18 +221,23 @@ def children(tmp_path: Path) -> Iterator[Children]:
 
 
 def test_killed_writers_leave_whole_versions(tmp_path: Path, children: Children) -> None:
-    """Some processes kill themselves at a step of writing, others are killed from outside at a random time."""
+    """Some processes kill themselves at a step of writing, others are killed from outside, some time after a commit."""
     chance = random.Random(5)
     archives = [str(tmp_path / f"archive{number}") for number in range(6)]
     dying = [children.start("die", archives[n], str(chance.randrange(2, 90))) for n in range(3)]
     killed = [children.start("write", archives[n]) for n in range(3, 6)]
     children.release()
+    first: dict[subprocess.Popen[str], str] = {}
     for child in killed:
-        threading.Timer(0.05 + 0.3 * chance.random(), child.kill).start()
+        assert child.stdout is not None
+        first[child] = "".join(child.stdout.readline() for _ in range(chance.randrange(1, 4)))
+        threading.Timer(0.3 * chance.random(), child.kill).start()
     for child, url in zip([*dying, *killed], archives, strict=True):
-        out, _ = child.communicate(timeout=60)
-        assert child.returncode == -signal.SIGKILL
+        assert child.stdout is not None
+        out = first.get(child, "") + child.stdout.read()
+        assert child.wait(60) == -signal.SIGKILL
         committed = [int(line) for line in out.split()]
+        assert committed or child in dying
         there = versions(Storage(url))
         assert there[: len(committed)] == committed
         assert len(there) <= len(committed) + 1
