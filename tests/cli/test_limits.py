@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import subprocess
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -114,15 +116,26 @@ def test_what_is_raised_from_none_is_its_own_fault(said: bool) -> None:
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_a_lock_that_is_held_is_no_want_of_threads(tmp_path: Path, wait: bool) -> None:
-    place = tmp_path / "lock"
-    holding = subprocess.Popen(["flock", place, "sh", "-c", "echo held; sleep 0.5"], stdout=subprocess.PIPE)
-    assert holding.stdout is not None
-    holding.stdout.readline()
-    with compilation._alone(place, wait) as lock:
-        assert (lock is None) == (not wait)
-        assert sys.exception() is None
-    holding.communicate()
+def test_a_lock_that_is_held_is_no_want_of_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wait: bool) -> None:
+    place, flock = tmp_path / "lock", fcntl.flock
+    with place.open("ab") as held, place.open("ab") as another:
+        flock(held, fcntl.LOCK_EX)
+
+        def found_held(lock: Any, how: int) -> None:
+            try:
+                flock(lock, how)
+            except BlockingIOError:
+                if wait:  # from now on it is free
+                    flock(held, fcntl.LOCK_UN)
+                raise
+
+        monkeypatch.setattr(fcntl, "flock", found_held)
+        with pytest.raises(ValueError, match="a fault") as raised, compilation._alone(place, wait) as lock:
+            assert (lock is None) == (not wait)
+            with pytest.raises(BlockingIOError):
+                flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            raise ValueError("a fault")
+        assert raised.value.__context__ is None
 
 
 def test_threads_of_the_users_other_processes_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
