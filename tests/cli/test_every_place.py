@@ -189,8 +189,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Inputs of every kind."""
     folder = tmp_path_factory.mktemp("inputs")
     files = Files(folder)
-    for name, content in FILES.items():
-        files.write(name, content)
+    for name, text in FILES.items():
+        files.write(name, text)
     runs = str(folder / "runs")
     sws.ingest(folder / "archive", folder / "reference", runs=runs)
     sws.write(sws.score(folder / "archive"), folder / "results")

@@ -130,11 +130,16 @@ def test_a_lock_that_is_held_is_no_want_of_threads(tmp_path: Path, monkeypatch: 
                 raise
 
         monkeypatch.setattr(fcntl, "flock", found_held)
-        with pytest.raises(ValueError, match="a fault") as raised, compilation._alone(place, wait) as lock:
-            assert (lock is None) == (not wait)
-            with pytest.raises(BlockingIOError):
-                flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            raise ValueError("a fault")
+
+        def fail() -> None:
+            with compilation._alone(place, wait) as lock:
+                assert (lock is None) == (not wait)
+                with pytest.raises(BlockingIOError):
+                    flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                raise ValueError("a fault")
+
+        with pytest.raises(ValueError, match="a fault") as raised:
+            fail()
         assert raised.value.__context__ is None
 
 

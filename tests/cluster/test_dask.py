@@ -382,8 +382,8 @@ def test_workers_do_not_get_what_a_terminal_sends(client: Any) -> None:
 def test_workers_are_forked_with_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """From a process of one thread; their environment is that of this process now.
 
-    The libraries are those of the process that they are forked from: with some versions of Dask, a worker imports pandas
-    to report its version.
+    The libraries are those of the process that they are forked from: with some versions of Dask, a worker imports
+    pandas to report its version.
     """
 
     def has() -> tuple[list[str], int, str | None]:

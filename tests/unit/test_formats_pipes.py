@@ -84,25 +84,34 @@ def test_a_pipe_that_nobody_writes_into_is_one_error(
         take(str(tmp_path / "x"))
 
 
-@pytest.mark.parametrize("pauses", [(0.3, 0.0, 0.0), (0.0, 1.3, 0.0), (0.0, 0.0, 1.3), (0.1, 1.3, 0.0)])
+@pytest.mark.parametrize("pauses", [(0.3, 0.0, 0.0), (0.1, 0.5, 0.0), (None, 0.5, 0.0), (None, 0.0, 0.5)])
 def test_a_slow_writer_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: tuple[float, float, float]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: tuple[float | None, float, float]
 ) -> None:
-    """Before it opens the pipe, before its first bytes, and between these and the last, longer than for a writer."""
-    monkeypatch.setattr(reading, "WRITER_S", 1.0 if pauses[0] < 0.2 else 60.0)
+    """Before it opens the pipe, before its first bytes, and between these and the last.
+
+    The last two pauses may be longer than the time for a writer, which is short only if there is one from the start.
+    """
     path = tmp_path / "x"
     os.mkfifo(path)
+    before, *later = pauses
+    another = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    opened = os.open(path, os.O_WRONLY) if before is None else None  # which waits for a reader
+    monkeypatch.setattr(reading, "WRITER_S", 60.0 if opened is None else 0.3)
 
     def write() -> None:
-        time.sleep(pauses[0])
-        with path.open("wb", buffering=0) as file:
-            for pause in pauses[1:]:
+        time.sleep(before or 0.0)
+        with open(path if opened is None else opened, "wb", buffering=0) as file:
+            for pause in later:
                 time.sleep(pause)
                 file.write(TEXT)
 
     writer = threading.Thread(target=write)
     writer.start()
-    given = readable(str(path))
+    try:
+        given = readable(str(path))
+    finally:
+        os.close(another)
     writer.join()
     assert read(given) == 2 * TEXT
 
