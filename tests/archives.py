@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from swsdask.archive.change import ChangePolicy
 from swsdask.archive.discovery import EARLIER_SYSTEMS
+from swsdask.archive.ingest import write_runs
 from swsdask.archive.memory import MemoryArchive
 from swsdask.archive.reference_tables import ReferenceTables
+from swsdask.archive.storage import Storage
+from swsdask.archive.store import StoredArchive
 from swsdask.archive.stored_tables import EARLIER_RUNS
+from swsdask.archive.versions import Layout
+from swsdask.execution.executor import Executor, Progress
 from swsdask.model.errors import Problems
 from swsdask.model.hashes import hash_json
 from swsdask.model.schemas import DETECTIONS, DOCUMENTS, QUERIES, SEGMENTS, WORDS, RunHeader, RunPiece
+from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
 
 Row = tuple[str, str, int, int, int, float, int]
@@ -173,3 +181,60 @@ def as_rows(detections: Iterable[Detections]) -> list[tuple[Any, ...]]:
             *(c.view(np.uint64).tolist() if c.dtype == np.float64 else c.tolist() for c in columns), strict=True
         )
     return found
+
+
+SETTINGS = EvaluationSettings()
+COLUMNS = ("query", "document", "channel", "start", "duration", "score", "decision", "inside")
+TABLES = tables(
+    [excerpt("d0", 0, 900), excerpt("d1", 0, 500), excerpt("d2", 100, 1000, source_type="cts")],
+    queries(
+        {f"q{number}": f"w{number} v" for number in range(12)}, {"q3": {"NGram": "2"}}, compareNormalize="lowercase"
+    ),
+    words([("W3", 0, 10, "lex"), ("v", 40, 50, "lex"), ("w4", 60, 70, "lex"), ("v", 400, 410, "lex")], document="d1"),
+    [("d1", 1, 0, 100, "s")],
+)
+
+
+def rows(n: int, seed: int = 0, queries_used: int = 12, documents_used: int = 3) -> list[Row]:
+    rng = np.random.default_rng(seed)
+    columns = [
+        [f"q{number}" for number in rng.integers(0, queries_used, n)],
+        [f"d{number}" for number in rng.integers(0, documents_used, n)],
+        [1] * n,
+        rng.integers(0, 900, n).tolist(),
+        rng.integers(0, 200, n).tolist(),
+        rng.integers(-50, 50, n).tolist(),
+        [1] * n,
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def write(
+    url: str,
+    *sources: Pieces,
+    layout: Layout | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    **policy: Any,
+) -> StoredArchive:
+    allowed = ChangePolicy(**policy)
+    return write_runs(
+        Storage(url), TABLES, sources, SETTINGS, policy=allowed, layout=layout, executor=executor, progress=progress
+    )
+
+
+def detections(archive: StoredArchive, system: str, rows_per_task: int = 10**6) -> list[Detections]:
+    return [cell.read(COLUMNS) for cell in archive.cells(system, rows_per_task)]
+
+
+def rows_of(read: list[RunPiece]) -> list[tuple[object, ...]]:
+    return [
+        (
+            piece.queries[piece.query[row]],
+            piece.documents[piece.document[row]],
+            *(int(column[row]) for column in (piece.channel, piece.start, piece.duration, piece.decision)),
+            struct.pack("<d", piece.score[row]),
+        )
+        for piece in read
+        for row in range(len(piece))
+    ]

@@ -10,8 +10,9 @@ examples of a property would depend on the tests that its process ran before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
@@ -19,6 +20,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import swsdask
+from swsdask.cli import main
+from tests.command_line import Outcome
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN, Files
 
 for module in walk_packages(swsdask.__path__, "swsdask."):
     import_module(module.name)
@@ -60,3 +64,30 @@ def s3_server() -> Iterator[dict[str, Any]]:
     host, port = server.get_host_and_port()
     yield {"endpoint_url": f"http://{host}:{port}", "key": "x", "secret": "x"}
     server.stop()
+
+
+@pytest.fixture(name="swsdask")
+def command_line(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """The command line, in this process: swsdask("score", ...) gives its exit code, stdout and stderr."""
+
+    def call(*arguments: str | Path) -> Outcome:
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        captured = capfd.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """The small evaluation and its run, on disk."""
+    made = Files(tmp_path)
+    made.write("reference/x.ecf.xml", ECF)
+    made.write("reference/x.rttm", RTTM)
+    made.write("reference/x.kwlist.xml", QUERIES)
+    made.write("first.kwslist.xml", RUN)
+    return made

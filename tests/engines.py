@@ -6,6 +6,7 @@ import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -13,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import swsdask as sws
 from swsdask.archive.protocols import Run
+from swsdask.archive.versions import CACHE
 from swsdask.execution.executor import Executor, SerialExecutor, Tree, Unseen
 from swsdask.measures import select
 from swsdask.model.settings import EngineSettings, EvaluationSettings, Settings, requested_thresholds, weights
@@ -275,3 +278,13 @@ def parquet(table: pa.Table) -> bytes:
     pq.write_table(table.cast(pa.schema(names)), sink)
     written: bytes = sink.getvalue().to_pybytes()
     return written
+
+
+def bytes_of(found: sws.Result) -> tuple[bytes, bytes, tuple[str, ...]]:
+    return parquet(found.table), parquet(found.curve_table), found.notes
+
+
+def forget_results(archive: Path) -> None:
+    """Leave only statistics in the cache."""
+    for file in (archive / CACHE).rglob("results-*"):
+        file.unlink()

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from swsdask.calibration.maps import FittedOn
 from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.render.sections import COLUMNS
 
 N_TRIALS, BETA = 10_000, 66.0
 
@@ -118,3 +120,117 @@ def three_systems(names: Sequence[str] = ("good", "middling", "weak")) -> Result
     targets = [5, 3, 0, 8, 2, 4]
     systems = [made_up(name, 3.0 - 1.2 * k, targets, seed=k) for k, name in enumerate(names)]
     return made_up_result(systems, targets, {"oov=true": [0, 1], "oov=false": [2, 3, 4, 5]})
+
+
+FOLDS = (0.2, 0.4)
+
+
+def rows_of_folds(system: str, condition: str, measure: str, folds: tuple[float, ...]) -> list[Any]:
+    known = [value for value in folds if not math.isnan(value)] or [math.nan]
+    mean, std = float(np.mean(known)), float(np.std(known))
+    ends = {"": mean, "_std": std, "_min": min(known), "_max": max(known)}
+    overall = [(system, condition, None, measure + end, value) for end, value in ends.items()]
+    return overall + [(system, f"{condition}/{n}", None, measure, value) for n, value in enumerate(folds, 1)]
+
+
+def discovery_result(systems: tuple[str, ...] = ("alpha", "beta"), definition: str = "document") -> Result:
+    rows = []
+    for system in systems:
+        rows += [(system, "all", None, "n_classes", 1234.0), (system, "all/1", None, "n_classes", 1000.0)]
+        rows += rows_of_folds(system, "all", "ned", FOLDS)
+        for end in ("precision", "recall", "f_score"):
+            rows += rows_of_folds(
+                system, "all", f"token_{end}", (math.nan, math.nan) if end == "recall" else (0.5, 0.7)
+            )
+    table = pa.table([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SCORES, strict=True)], schema=SCORES)
+    curves = [
+        (system, "all", curve, math.nan, x, y)
+        for system in systems
+        for curve, points in (("class_size", ((1, 5), (2, 3), (70, 1))), ("fragment_length", ((0, 1), (3, 9), (40, 2))))
+        for x, y in points
+    ]
+    classes = {
+        "class": "17 <b>",
+        "members": 12,
+        "distance": 0.25,
+        "transcriptions": 10,
+        "common": [{"phones": "a b <i>", "members": 3}, {"phones": "", "members": 1}],
+    }
+    run = {"classes": 2, "rows": 9, "members": 8, "fragments": 7, "dropped": {"outside speech": 1}, "clipped": 2}
+    manifest = {
+        "signature": f"swsdask discover definition={definition} 0123",
+        "kind": "discovery",
+        "swsdask": "0",
+        "definition": definition,
+        "measures": "all",
+        "inputs": {"phones": "aa"},
+        "corpus": {"name": "c", "files": 3, "phones": 1000, "words": 400},
+        "folds": {"all": {"names": ["1", "2"], "stretches": 2}},
+        "runs": {system: {**run, "files": ["x.classes"]} for system in systems},
+        "classes": {system: {"best": [classes], "worst": [classes]} for system in systems},
+    }
+    points = [pa.array(c, f.type) for c, f in zip(zip(*curves, strict=True), CURVES, strict=True)]
+    return Result.of(table, pa.table(points, schema=CURVES), manifest, ("a note with <script>",))
+
+
+GRID = np.linspace(-10.0, 10.0, 81).tolist()
+THRESHOLD = 4.2
+
+
+def entropy(log_odds: float) -> float:
+    p = 1 / (1 + math.exp(-log_odds))
+    return -(p * math.log2(p) + (1 - p) * math.log2(1 - p))
+
+
+def error_rate(log_odds: float) -> float:
+    return 1 / (1 + math.exp(abs(log_odds)))
+
+
+NO_SCORES = {"ece": entropy, "ape": error_rate}
+
+
+def calibrated_systems(names: tuple[str, ...] = ("good", "middling", "weak")) -> Result:
+    """Three systems with made-up cross entropies: `share` of that of no scores after the best map, more as given."""
+    result = three_systems(names)
+    scores, points = [], []
+    for condition in ("all", "oov=true", "oov=false"):
+        for k, name in enumerate(names):
+            share = 0.2 + 0.25 * k
+            curves = {"default": lambda x: 1.0, "pav": lambda x, s=share: s - 0.05, "affine": lambda x, s=share: s}
+            curves["actual"] = lambda x, s=share, k=k: s + 0.04 * k * abs(x)
+            for cost, no_scores in NO_SCORES.items():
+                points += [
+                    (name, condition, f"{cost}_{kind}", -x, x, of(x) * no_scores(x))
+                    for kind, of in curves.items()
+                    for x in GRID
+                ]
+            values = [curves["actual"](-THRESHOLD), share, 0.04 * k * THRESHOLD, share - 0.05, 0.05, 0.9, -0.3, 0.31]
+            numbers = dict(zip([c for c in COLUMNS if c not in ("mtwv", "impute_score")], values, strict=False))
+            numbers |= {"n_given_target": 18, "n_imputed_target": 4, "n_given_nontarget": 120}
+            numbers |= {"n_imputed_nontarget": 59_858, "impute_score": -3.5, "bayes_threshold": THRESHOLD}
+            scores += [(name, condition, None, measure, float(value)) for measure, value in numbers.items()]
+    return Result.of(
+        pa.concat_tables([result.table.cast(SCORES), table(scores, SCORES)]),
+        pa.concat_tables([result.curve_table.cast(CURVES), table(points, CURVES)]),
+        result.manifest,
+        result.notes,
+    )
+
+
+def fitted_on(**changed: Any) -> FittedOn:
+    said = {
+        "system": 'sys "a" \\ \x7f é',
+        "run": "ab12",
+        "evaluation": {"ecf": "1", "rttm": "2", "queries": "3"},
+        "signature": "swsdask 0.2.0 defaults 0123",
+        "prior_log_odds": -4.2,
+        "impute": "min",
+        "impute_score": 0.1,
+        "n_given_target": 1,
+        "n_imputed_target": 2,
+        "n_given_nontarget": 3,
+        "n_imputed_nontarget": 4,
+        "cnxe": 0.5,
+        "cnxe_calibrated": 0.25,
+    }
+    return FittedOn.model_validate(said | changed)

@@ -11,7 +11,8 @@ import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.cli.conftest import Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import Files
 
 Call = Callable[..., Outcome]
 

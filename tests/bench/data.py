@@ -24,7 +24,7 @@ from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections, ScoreRange
 from tests.archives import Made
 from tests.bench.cost import Cost, cost
-from tests.detections import DetectionBlocks, detections
+from tests.bench.detections import DetectionBlocks, detections
 
 SEED = 20130
 

@@ -12,9 +12,9 @@ from swsdask.model.schemas import SEGMENTS
 from swsdask.simulate.evaluation import SimulatedEvaluation, write
 from tests.bench.cost import cost
 from tests.bench.data import SEED, Data
+from tests.bench.detections import detections
 from tests.bench.in_lxml import read_with_lxml
 from tests.bench.table import Row
-from tests.detections import detections
 
 
 def rows(data: Data) -> Iterator[Row]:

@@ -8,7 +8,7 @@ import pytest
 
 from swsdask.render.html import page
 from tests.browser.chromium import CHROMIUM, played
-from tests.unit.test_render_ece import calibrated_systems
+from tests.results import calibrated_systems
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: the page is not opened")
 

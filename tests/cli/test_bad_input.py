@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ECF, QUERIES, RTTM, RUN, Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN, Files
 
 Call = Callable[..., Outcome]
 

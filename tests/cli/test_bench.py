@@ -14,7 +14,7 @@ from swsdask.api import benchmarking
 from swsdask.api.benchmarking import PHASES
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 Call = Callable[..., Outcome]
 

@@ -16,7 +16,8 @@ import swsdask as sws
 from swsdask.formats.runs.read import read_run
 from swsdask.model.errors import Problems
 from swsdask.simulate.evaluation import simulate, write
-from tests.cli.conftest import RUN, Files, Outcome, long_form
+from tests.command_line import Outcome, long_form
+from tests.small_evaluation import RUN, Files
 
 Call = Callable[..., Outcome]
 

@@ -13,7 +13,7 @@ from swsdask.measures import MEASURES
 from swsdask.model.discovery import DISCOVERY
 from swsdask.model.measures import TABLE
 from swsdask.model.settings import Settings
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 
 def test_every_measure_is_listed_and_defined(swsdask: Callable[..., Outcome]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from swsdask.model.comparison import DIFFERENCES, INTERVALS
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 FEW = ("--replicates", "200")
 A, B, C = (system.name for system in SYSTEMS[:3])

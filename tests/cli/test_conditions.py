@@ -14,7 +14,8 @@ from swsdask.archive.conditions import COMPUTED
 from swsdask.archive.reference_tables import ReferenceTables
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import EVALUATION
-from tests.cli.conftest import QUERIES, RTTM, RUN, Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import QUERIES, RTTM, RUN, Files
 
 Swsdask = Callable[..., Outcome]
 

@@ -12,8 +12,9 @@ import pytest
 
 from swsdask.comparison.rank_correlation import rank_correlations
 from swsdask.render.outputs import read_outputs, write_outputs
-from tests.cli.conftest import Files, Outcome
+from tests.command_line import Outcome
 from tests.rank_correlations import in_two_conditions
+from tests.small_evaluation import Files
 
 NUMBERS = {"atwv": [0.4, 0.3, 0.2], "mtwv": [0.4, 0.5, 0.3], "cnxe": [0.4, 0.3, 0.2]}
 

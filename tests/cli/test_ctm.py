@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 
 import swsdask as sws
-from tests.cli.conftest import RTTM, Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import RTTM, Files
 
 Call = Callable[..., Outcome]
 WORDS = """;; words of two files

@@ -17,7 +17,7 @@ from swsdask.discovery.measures import measures_of
 from swsdask.model.discovery import FAMILIES, Definition
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render.outputs import read_outputs
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 from tests.discovery_worlds import random_world
 
 Call = Callable[..., Outcome]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import swsdask as sws
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 from tests.discovery_worlds import random_world
 
 Call = Callable[..., Outcome]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from swsdask.simulate.evaluation import simulate, write
 from swsdask.simulate.speech import SYSTEMS
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 
 def test_errors(swsdask: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ import pytest
 
 import swsdask as sws
 from swsdask.cli import COMMANDS, cli
-from tests.cli.conftest import ECF, QUERIES, RTTM, RUN, Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN, Files
 from tests.whole_flow import content, names, put
 
 Call = Callable[..., Outcome]

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import swsdask as sws
-from tests.cli.conftest import Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import Files
 
 Call = Callable[..., Outcome]
 ROWS = [("K1", "a", 110, 190, "-0.90"), ("K2", "a", 500, 550, "+0.25"), ("K1", "b", 300_000, 300_050, "1e-3")]

@@ -11,8 +11,9 @@ import pytest
 import swsdask as sws
 from swsdask.model.layers import KEPT_NONE
 from tests.archives import rewritten
-from tests.cli.conftest import RUN, Files, Outcome
+from tests.command_line import Outcome
 from tests.discovery_worlds import random_world
+from tests.small_evaluation import RUN, Files
 
 Call = Callable[..., Outcome]
 HOW = ("--measures", "atwv,beta,mtwv", "--format", "json")

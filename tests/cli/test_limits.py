@@ -24,7 +24,8 @@ from swsdask.model import limits
 from swsdask.model.errors import ResourceError
 from swsdask.model.limits import shortage
 from swsdask.places.reading import storage_fault
-from tests.cli.conftest import Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import Files
 
 Call = Callable[..., Outcome]
 

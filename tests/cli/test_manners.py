@@ -18,7 +18,8 @@ import pytest
 from swsdask.archive.versions import CODECS
 from swsdask.cli import COMMANDS, cli
 from swsdask.cli.options import Age
-from tests.cli.conftest import RUN, Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import RUN, Files
 
 Call = Callable[..., Outcome]
 

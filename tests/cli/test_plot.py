@@ -21,7 +21,7 @@ from swsdask.api.results import FIGURES
 from swsdask.model.plots import new_figure
 from swsdask.model.results import CURVES, SCORES
 from swsdask.render.outputs import write_outputs
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 BETA = 500.0
 SYSTEMS = {f"s{number:02}": 0.8 - 0.05 * number for number in range(12)}

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import swsdask as sws
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 Swsdask = Callable[..., Outcome]
 

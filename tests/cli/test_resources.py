@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import RUN, Files, Outcome, long_form
+from tests.command_line import Outcome, long_form
+from tests.small_evaluation import RUN, Files
 
 Call = Callable[..., Outcome]
 

@@ -15,8 +15,9 @@ from swsdask.calibration.maps import AffineMap, Calibration
 from swsdask.model.results import ALIGNMENT, CURVES, SCORES
 from swsdask.model.schemas import DETECTIONS
 from tests.archives import without_hashes
-from tests.cli.conftest import RTTM, RUN, Files, Outcome, long_form
-from tests.unit.test_calibrate import fitted_on
+from tests.command_line import Outcome, long_form
+from tests.results import fitted_on
+from tests.small_evaluation import RTTM, RUN, Files
 
 Call = Callable[..., Outcome]
 

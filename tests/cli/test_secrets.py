@@ -25,7 +25,7 @@ from swsdask.model.leaderboard import Record
 from swsdask.model.safe_text import remember, without_secrets
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.nightly.steps import plan_night, run_night
-from tests.cli.conftest import Files
+from tests.small_evaluation import Files
 
 SIGNATURE = "0f5cab77e1"
 QUERY = f"?X-Amz-Signature={SIGNATURE}&versionId=3"

@@ -15,7 +15,7 @@ from swsdask.comparison.gap_study import gap_study
 from swsdask.execution.executor import SerialExecutor
 from swsdask.model.studies import GapStudy
 from swsdask.render.studies import gap_numbers, gap_page
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from swsdask.comparison import coverage_study
 from swsdask.execution.executor import SerialExecutor, ThreadExecutor
 from swsdask.model.studies import EVALUATIONS, N_QUERIES, REPLICATES, CoverageStudy
 from swsdask.render.studies import coverage_json, coverage_page
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 N = 30
 

@@ -18,7 +18,8 @@ import pytest
 from swsdask.model.errors import SettingsError
 from swsdask.places import store_options
 from swsdask.places.store_options import options, set_option, set_options
-from tests.cli.conftest import Files, Outcome
+from tests.command_line import Outcome
+from tests.small_evaluation import Files
 from tests.whole_flow import content, flow, names, put
 
 Call = Callable[..., Outcome]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Outcome
+from tests.command_line import Outcome
 
 Call = Callable[..., Outcome]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from swsdask.model.errors import InputError, Problem
 from swsdask.model.samples import Averages
 from swsdask.model.trials import F64, I32, Detections
 from swsdask.statistics.counts import Counts
+from tests import engines
 from tests.engines import MemoryCell
 
 
@@ -204,3 +206,30 @@ class Noted:
     def __call__(self, item: Any, shared: Any) -> Any:
         (self.folder / f"worker-{os.getpid()}").touch()
         return self.function(item, shared)
+
+
+CHANCE = random.Random(7)
+SYSTEMS = {
+    name: [
+        (
+            CHANCE.randrange(6),
+            CHANCE.randrange(4),
+            1,
+            CHANCE.randrange(300),
+            CHANCE.randrange(1, 9),
+            CHANCE.choice([0.0, 0.25, 0.5, CHANCE.random()]),
+            CHANCE.randrange(2),
+            1,
+        )
+        for _ in range(150)
+    ]
+    for name in ("a", "b", "c")
+}
+OCCURRENCES = [(i % 6, i % 4, 1, start, start + 6) for i, start in enumerate(range(0, 290, 7))]
+
+
+def by_query(system: str, rows: list[Any], folder: Path) -> Iterator[engines.MemoryCell]:
+    """A cell per query; the later half of them waits."""
+    for query in range(6):
+        cell = engines.cell_of(system, [row for row in rows if row[0] == query], query)
+        yield cell if query < 3 else WaitingCell(cell.system, cell.source, cell.held, folder)

@@ -25,30 +25,11 @@ from swsdask.scoring.score import score_archive
 from swsdask.statistics.counts import Counts
 from tests import engines
 from tests.cluster import cells
+from tests.cluster.cells import OCCURRENCES, SYSTEMS, by_query
 from tests.cluster.conftest import killing
-from tests.conformance import test_kwseval_output as kwseval
-from tests.conformance import test_stdeval_output as stdeval
+from tests.official_output import write_kwseval, write_stdeval
 
 pytestmark = pytest.mark.cluster
-
-CHANCE = random.Random(7)
-SYSTEMS = {
-    name: [
-        (
-            CHANCE.randrange(6),
-            CHANCE.randrange(4),
-            1,
-            CHANCE.randrange(300),
-            CHANCE.randrange(1, 9),
-            CHANCE.choice([0.0, 0.25, 0.5, CHANCE.random()]),
-            CHANCE.randrange(2),
-            1,
-        )
-        for _ in range(150)
-    ]
-    for name in ("a", "b", "c")
-}
-OCCURRENCES = [(i % 6, i % 4, 1, start, start + 6) for i, start in enumerate(range(0, 290, 7))]
 
 
 @pytest.fixture(scope="module")
@@ -177,13 +158,6 @@ def rankings(archive: Any, evaluated: Any, executor: Any, using: Any, names: tup
     return b"".join(tables.scores.parts())
 
 
-def by_query(system: str, rows: list[Any], folder: Path) -> Iterator[engines.MemoryCell]:
-    """A cell per query; the later half of them waits."""
-    for query in range(6):
-        cell = engines.cell_of(system, [row for row in rows if row[0] == query], query)
-        yield cell if query < 3 else cells.WaitingCell(cell.system, cell.source, cell.held, folder)
-
-
 def broken(kind: type[engines.MemoryCell]) -> engines.CellArchive:
     cut = engines.archive_of(SYSTEMS, random.Random(5))
     first = cut.cut["b"][0]
@@ -213,11 +187,11 @@ def test_a_failure_while_merges_of_merges_wait_leaves_the_scheduler_well(
 
 def test_the_files_of_official_tools_at_a_url(executor: DaskExecutor, tmp_path: Path) -> None:
     by: dict[str, Any] = {"by": "source_type"}
-    for tool, case, how in ((stdeval, "stdeval/three-types", {}), (kwseval, "kwseval/conditions", by)):
+    for write, case, how in ((write_stdeval, "stdeval/three-types", {}), (write_kwseval, "kwseval/conditions", by)):
         folder = Path(__file__).parents[1] / "cases" / case
-        tool.written(folder, {}, tmp_path / case, **how)
-        tool.written(folder, {}, f"memory://{case}", executor=executor, buckets=3, **how)
+        write(folder, {}, tmp_path / case, **how)
+        write(folder, {}, f"memory://{case}", executor=executor, buckets=3, **how)
         names = [path.name for path in (tmp_path / case).iterdir() if path.suffix in (".txt", ".csv", ".dat")]
-        assert len(names) == (2 if tool is stdeval else 10)
+        assert len(names) == (2 if write is write_stdeval else 10)
         for name in names:
             assert fsspec.filesystem("memory").cat(f"/{case}/{name}") == (tmp_path / case / name).read_bytes()

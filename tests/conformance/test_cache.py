@@ -11,7 +11,7 @@ import swsdask as sws
 from tests.conformance.conftest import CASES, OWN_CASES
 from tests.conformance.test_kwseval_cases import CASES as OF_KWSEVAL
 from tests.conformance.test_mediaeval import IMPUTE
-from tests.unit.test_cached_statistics import forget_results, results
+from tests.engines import bytes_of, forget_results
 
 STDEVAL = {"compat": "stdeval"}
 
@@ -95,15 +95,15 @@ def check(archive: Path, asked: dict[str, Any]) -> None:
     arguments = {name: {"case": str(said)} if name == "runs" else said for name, said in asked.items()}
     sws.ingest(archive, **arguments)
     by = ("source_type",) if "qrels" not in asked and asked.get("compat") != "mediaeval" else ()
-    computed = results(sws.score(archive, by=by, cache=False))
-    assert results(sws.score(archive, by=by)) == computed
+    computed = bytes_of(sws.score(archive, by=by, cache=False))
+    assert bytes_of(sws.score(archive, by=by)) == computed
     again = sws.score(archive, by=by)
     assert again.manifest["run"]["results"] == {"kept": 1, "computed": 0}
-    assert results(again) == computed
+    assert bytes_of(again) == computed
     forget_results(archive)
     of_statistics = sws.score(archive, by=by)
     assert of_statistics.manifest["run"]["statistics"]["counted"] == 0
-    assert results(of_statistics) == computed
+    assert bytes_of(of_statistics) == computed
 
 
 @pytest.mark.parametrize("case", OWN)

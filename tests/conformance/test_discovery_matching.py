@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from swsdask.discovery.placing import locate
 from swsdask.kernels.matching import pair_up
 from swsdask.model.discovery import Corpus, Definition, Discovered
 from tests.corpora import read_corpus
+from tests.discoveries import whole
 from tests.literal_matching import Pairs, Rule, alignments, flat, fold_of
 
 CASES = {
@@ -64,11 +63,6 @@ def placed(cases: Path, case: str, corpus: Corpus) -> Discovered:
     return locate(read_fragments(str(cases / "discovery" / CASES[case][3]), corpus), corpus)
 
 
-def whole(statistic: Any, corpus: Corpus, discovered: Discovered) -> Any:
-    parts = [statistic.from_cell(cell, corpus, discovered) for cell in statistic.cells(corpus, discovered, 1000)]
-    return reduce(statistic.merge, parts)
-
-
 def right_of(rule: Rule, pairs: Pairs, fold_set: int, fold: int) -> Pairs:
     """The pairs that are gold: of a fold and a gap-free segment, equal, and not overlapping."""
     segment = rule.corpus.segment
@@ -92,7 +86,7 @@ def test_the_gold_set_of_the_sample(cases: Path, definition: Definition) -> None
 @pytest.mark.parametrize("case", CASES)
 def test_matching_that_tde_printed(cases: Path, case: str) -> None:
     corpus = corpus_of(cases, case, "tde2015")
-    found = whole(PairedWindows, corpus, placed(cases, case, corpus))
+    found = whole(PairedWindows, corpus, placed(cases, case, corpus), 1000)
     printed = (cases / "discovery" / CASES[case][4]).read_text()
     for number, name in enumerate(("cross", "within")):
         sides = re.search(rf"^{name} match P,R (.*)$", printed, re.MULTILINE)
@@ -113,7 +107,7 @@ def test_matching_that_tde_printed(cases: Path, case: str) -> None:
 def test_the_literal_formula_on_the_sets_of_tde(cases: Path, case: str) -> None:
     corpus = corpus_of(cases, case, "tde2015")
     rule, discovered = Rule(corpus), placed(cases, case, corpus)
-    found = whole(PairedWindows, corpus, discovered)
+    found = whole(PairedWindows, corpus, discovered, 1000)
     completed = rule.completed(discovered, 0)
     lines = re.findall(
         r"match literal P ([\d.]+) R ([\d.]+) \(flat (\d+) (\d+) (\d+)\)",
@@ -133,7 +127,7 @@ def test_the_literal_formula_on_the_sets_of_tde(cases: Path, case: str) -> None:
 def test_matching_by_the_document_on_these_corpora(cases: Path, case: str) -> None:
     corpus = corpus_of(cases, case, "document")
     rule, discovered = Rule(corpus), placed(cases, case, corpus)
-    found = whole(MatchedWindows, corpus, discovered)
+    found = whole(MatchedWindows, corpus, discovered, 1000)
     for number, folds in enumerate(corpus.folds):
         completed = rule.completed(discovered, number)
         windows, both = found.counts(corpus, number)

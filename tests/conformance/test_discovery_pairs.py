@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
 from swsdask.model.discovery import Corpus, Discovered
 from tests.corpora import read_corpus
+from tests.discoveries import whole
 
 WORK = 5_000
 
@@ -34,11 +33,6 @@ TDEV2 = (
 )
 
 
-def whole(statistic: Any, corpus: Corpus, discovered: Discovered) -> Any:
-    cells = statistic.cells(corpus, discovered, WORK)
-    return reduce(statistic.merge, (statistic.from_cell(cell, corpus, discovered) for cell in cells))
-
-
 def placed(cases: Path, stem: str, folds: str, classes: str) -> tuple[Corpus, Discovered]:
     """The corpus under tde2015 with its folds, and what was found."""
     at = cases / "discovery" / stem
@@ -52,7 +46,7 @@ def placed(cases: Path, stem: str, folds: str, classes: str) -> tuple[Corpus, Di
 def test_tde(cases: Path, stem: str, folds: str, classes: str, printed: str) -> None:
     corpus, discovered = placed(cases, stem, folds, classes)
     text = ((cases / "discovery" / stem).parent / printed).read_text()
-    ned, pairs = whole(EditDistances, corpus, discovered), whole(PairSets, corpus, discovered)
+    ned, pairs = whole(EditDistances, corpus, discovered, WORK), whole(PairSets, corpus, discovered, WORK)
     for number, condition in enumerate(("cross", "within")):
         [(of_ned, p_and_r)] = re.findall(
             rf"^{condition} ned (.*)\n(?:.*\n)*?{condition} group P,R (.*)", text, re.MULTILINE
@@ -73,7 +67,7 @@ def test_the_fragments_of_the_sets_of_tde(cases: Path, stem: str, folds: str, cl
     corpus, discovered = placed(cases, stem, folds, classes)
     text = ((cases / "discovery" / stem).parent / printed).read_text()
     expected = re.findall(r"group literal .*\(flat (\d+) (\d+) (\d+)\)", text)
-    pairs = whole(PairSets, corpus, discovered)
+    pairs = whole(PairSets, corpus, discovered, WORK)
     counts = [pairs.n_flat(one, corpus, 0).tolist() for one in (pairs.both, pairs.found, pairs.gold)]
     assert list(zip(*counts, strict=True)) == [tuple(map(int, row)) for row in expected]
 
@@ -85,9 +79,9 @@ def test_tdev2(cases: Path, stem: str, classes: str, printed: str) -> None:
     discovered = locate(read_fragments(str(at.parent / classes), corpus), corpus)
     text = (at.parent / printed).read_text()
     told = {name: json.loads(numbers) for name, numbers in re.findall(r"^(ned|grouping) (\{.*\})$", text, re.MULTILINE)}
-    pairs = whole(PairSets, corpus, discovered)
+    pairs = whole(PairSets, corpus, discovered, WORK)
     values = {
-        **Ned().values(whole(EditDistances, corpus, discovered), corpus, 0),
+        **Ned().values(whole(EditDistances, corpus, discovered, WORK), corpus, 0),
         **Grouping().values(pairs, corpus, 0),
     }
     own, group = told["ned"], told["grouping"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +14,22 @@ import fsspec
 import pytest
 
 import swsdask as sws
-from swsdask.api.official import measures_of_tool
 from swsdask.cli import main
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import SettingsError
 from swsdask.render.kwseval_output import NEEDED
 from tests.conformance.test_kwseval_cases import CASES
+from tests.official_output import in_order, write_kwseval
 
 ALL = ["otwv", "stwv", "map"]
 BOTH = ("sum.txt", "bsum.txt")
-
-
-def written(
-    folder: Path, settings: Mapping[str, Any], into: Path | str, names: list[str] | None = None, **how: Any
-) -> list[str]:
-    rttm = folder / "ref.rttm"
-    evaluation = sws.open(
-        ecf=folder / "ecf.xml",
-        rttm=rttm if rttm.exists() else folder / "ref.rttm.gz",
-        queries=folder / "kwlist.xml",
-        preset="openkws13",
-        compat="kwseval",
-        settings={"evaluation": dict(settings)},
-    )
-    measures = measures_of_tool("kwseval", names)
-    result = sws.score(evaluation, measures, runs={"x": str(folder / "kwslist.xml")}, alignment=True, **how)
-    return sws.write(result, into, outputs=(), tool="kwseval", evaluation=evaluation)
-
-
-def in_order(text: str) -> list[str]:
-    return sorted(text.splitlines())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_files_of_own_cases(own_cases: Path, tmp_path: Path, case: str) -> None:
     folder = own_cases / "kwseval" / case
     with_inc = "no_targets" in CASES[case]
-    written(folder, CASES[case], tmp_path, [name for name in ALL if not (with_inc and name == "otwv")])
+    write_kwseval(folder, CASES[case], tmp_path, [name for name in ALL if not (with_inc and name == "otwv")])
     for ending in BOTH:
         expected = folder / f"expected.{'plain.' if with_inc else ''}{ending}"
         assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
@@ -72,7 +50,7 @@ CONDITIONS = {
 def test_files_of_conditions(own_cases: Path, tmp_path: Path, kind: str, settings: dict[str, Any]) -> None:
     """Sources differ in duration; r, a value of L, has queries without targets only."""
     folder = own_cases / "kwseval/conditions"
-    written(folder, settings, tmp_path, by=CONDITIONS[kind])
+    write_kwseval(folder, settings, tmp_path, by=CONDITIONS[kind])
     for ending in ("cond.sum.txt", "cond.sum.csv", "cond.bsum.txt", "cond.bsum.csv"):
         expected = folder / f"expected.{kind}.{'inc.' if settings else ''}{ending}"
         assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
@@ -81,7 +59,7 @@ def test_files_of_conditions(own_cases: Path, tmp_path: Path, kind: str, setting
 def test_some_values_of_an_attribute(own_cases: Path, tmp_path: Path) -> None:
     """What the tool selects by -q with a regular expression."""
     folder = own_cases / "kwseval/conditions"
-    written(folder, {}, tmp_path, by=["L:q", "L:r"])
+    write_kwseval(folder, {}, tmp_path, by=["L:q", "L:r"])
     for ending in ("cond.sum.txt", "cond.bsum.txt"):
         assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.regex.{ending}").read_bytes()
 
@@ -90,7 +68,7 @@ def test_some_values_of_an_attribute(own_cases: Path, tmp_path: Path) -> None:
 def test_only_the_queries_that_a_run_lists(own_cases: Path, tmp_path: Path, with_inc: dict[str, Any]) -> None:
     """-j: K2 and K4 are not listed; L-q, which only they have, is no condition."""
     folder = own_cases / "kwseval/unlisted"
-    written(folder, {"unlisted_queries": "exclude", **with_inc}, tmp_path, by=["L"])
+    write_kwseval(folder, {"unlisted_queries": "exclude", **with_inc}, tmp_path, by=["L"])
     for ending in ("sum.txt", "bsum.txt", "cond.sum.txt", "cond.bsum.txt"):
         expected = folder / f"expected.{'inc.' if with_inc else ''}{ending}"
         assert (tmp_path / f"x.{ending}").read_bytes() == expected.read_bytes()
@@ -101,9 +79,9 @@ def test_only_the_queries_that_a_run_lists(own_cases: Path, tmp_path: Path, with
 def test_conditions_that_the_tool_does_not_have(own_cases: Path, tmp_path: Path) -> None:
     """They are left out; those of several attributes have its title of a joint set."""
     folder = own_cases / "kwseval/conditions"
-    written(folder, {}, tmp_path / "none", by=["n_words", "L,source_type", "oov_count"])
+    write_kwseval(folder, {}, tmp_path / "none", by=["n_words", "L,source_type", "oov_count"])
     assert not list((tmp_path / "none").glob("*.cond.*"))
-    written(folder, {}, tmp_path / "some", by=["n_words", "L,L", "source_type:cts+splitcts"])
+    write_kwseval(folder, {}, tmp_path / "some", by=["n_words", "L,L", "source_type:cts+splitcts"])
     lines = (tmp_path / "some/x.cond.sum.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in lines[1:]] == ['"L-p X L-p"', '"L-q X L-q"', '"L-r X L-r"', '"cts+splitcts"']
 
@@ -111,7 +89,7 @@ def test_conditions_that_the_tool_does_not_have(own_cases: Path, tmp_path: Path)
 def test_tables_as_csv(own_cases: Path, tmp_path: Path) -> None:
     """Without measures that were requested there are no columns of theirs."""
     folder = own_cases / "kwseval/optimum"
-    written(folder, {}, tmp_path)
+    write_kwseval(folder, {}, tmp_path)
     for ending in ("sum.csv", "bsum.csv"):
         assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.plain.{ending}").read_bytes()
 
@@ -119,7 +97,7 @@ def test_tables_as_csv(own_cases: Path, tmp_path: Path) -> None:
 def test_files_of_the_synthetic_case(cases: Path, tmp_path: Path) -> None:
     """The text of every number is that of the input: a program wrote all of a column alike."""
     folder = cases / "kwseval/synthetic"
-    written(folder, {}, tmp_path, ALL)
+    write_kwseval(folder, {}, tmp_path, ALL)
     for ending in BOTH:
         assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
     with gzip.open(folder / "expected.alignment.csv.gz", "rt", encoding="utf-8") as file:
@@ -129,7 +107,7 @@ def test_files_of_the_synthetic_case(cases: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("case", "settings"), [("short", {}), ("segments", {"trials": "segment"})])
 def test_reports_that_the_tool_printed(cases: Path, tmp_path: Path, case: str, settings: dict[str, Any]) -> None:
     folder = cases / "kwseval" / case
-    written(folder, settings, tmp_path)
+    write_kwseval(folder, settings, tmp_path)
     printed = (folder / "expected.txt").read_text()
     for ending in BOTH:
         assert f"Summary Report: -\n{(tmp_path / f'x.{ending}').read_text()}" in printed
@@ -146,7 +124,7 @@ EDGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", EDGES)
 def test_files_of_edges(cases: Path, tmp_path: Path, case: str) -> None:
     folder = cases / "kwseval/edges" / case
-    written(folder, EDGES[case], tmp_path)
+    write_kwseval(folder, EDGES[case], tmp_path)
     assert (tmp_path / "x.sum.txt").read_bytes() == (folder / "expected.sum.txt").read_bytes()
     aligned, expected = tmp_path / "x.alignment.csv", folder / "expected.alignment.csv"
     assert in_order(aligned.read_text()) == in_order(expected.read_text())
@@ -154,12 +132,12 @@ def test_files_of_edges(cases: Path, tmp_path: Path, case: str) -> None:
 
 def test_the_same_bytes_over_executors_and_at_urls(own_cases: Path, tmp_path: Path) -> None:
     folder = own_cases / "kwseval/optimum"
-    names = [name for name in written(folder, {}, tmp_path / "one") if name.startswith("x.")]
+    names = [name for name in write_kwseval(folder, {}, tmp_path / "one") if name.startswith("x.")]
     assert names == [
         f"x.{ending}" for ending in ("sum.txt", "sum.csv", "bsum.txt", "bsum.csv", "det.dat", "alignment.csv")
     ]
-    written(folder, {}, (tmp_path / "two").as_uri(), buckets=3, executor=ThreadExecutor(2))
-    written(folder, {}, "memory://kwseval-output")
+    write_kwseval(folder, {}, (tmp_path / "two").as_uri(), buckets=3, executor=ThreadExecutor(2))
+    write_kwseval(folder, {}, "memory://kwseval-output")
     for name in names:
         expected = (tmp_path / "one" / name).read_bytes()
         assert (tmp_path / "two" / name).read_bytes() == expected
@@ -214,7 +192,7 @@ def test_what_cannot_be_written(own_cases: Path, tmp_path: Path) -> None:
 def test_lines_of_the_error_tradeoff(own_cases: Path, tmp_path: Path, case: str, settings: dict[str, Any]) -> None:
     """Up to the text of scores and the last of 15 digits (the tool adds up queries in the order of a hash)."""
     folder = own_cases / "kwseval" / case
-    written(folder, settings, tmp_path)
+    write_kwseval(folder, settings, tmp_path)
     wanted = folder / f"expected.{'inc.' if settings else ''}det.dat"
     found, expected = ((path).read_text() for path in (tmp_path / "x.det.dat", wanted))
     head, other = (re.split(r"\n(?=[\d.])", text, maxsplit=1)[0] for text in (found, expected))
@@ -230,7 +208,7 @@ def test_lines_of_the_error_tradeoff(own_cases: Path, tmp_path: Path, case: str,
 def test_lines_of_the_error_tradeoff_with_few_targets(own_cases: Path, tmp_path: Path, case: str) -> None:
     """With -inc, two queries of three have targets, one of three, and none: every byte of the lines."""
     folder = own_cases / "kwseval" / case
-    written(folder, WITH_INC, tmp_path)
+    write_kwseval(folder, WITH_INC, tmp_path)
     found, expected = (path.read_text().splitlines() for path in (tmp_path / "x.det.dat", folder / "expected.det.dat"))
     assert len(found) == len(expected)
     assert [line for line in found if line[0] != "#"] == [line for line in expected if line[0] != "#"]
@@ -239,7 +217,7 @@ def test_lines_of_the_error_tradeoff_with_few_targets(own_cases: Path, tmp_path:
 def test_a_single_query_with_infinite_scores(own_cases: Path, tmp_path: Path) -> None:
     """A single query has no standard errors, for which the tool prints eight columns instead of ten."""
     folder = own_cases / "kwseval/one-query"
-    written(folder, {}, tmp_path)
+    write_kwseval(folder, {}, tmp_path)
     for ending in (*BOTH, "det.dat"):
         assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
     assert ",-INF,NO," in (tmp_path / "x.alignment.csv").read_text()
@@ -248,7 +226,7 @@ def test_a_single_query_with_infinite_scores(own_cases: Path, tmp_path: Path) ->
 def test_a_query_is_in_every_segment(own_cases: Path, tmp_path: Path) -> None:
     """It has no non-target. OTWV depends on the order of a hash in the tool."""
     folder = own_cases / "kwseval/every-segment"
-    written(folder, {"trials": "segment"}, tmp_path, ["stwv", "map"])
+    write_kwseval(folder, {"trials": "segment"}, tmp_path, ["stwv", "map"])
     for ending in (*BOTH, "det.dat"):
         assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
 
@@ -256,7 +234,7 @@ def test_a_query_is_in_every_segment(own_cases: Path, tmp_path: Path) -> None:
 def test_no_query_has_targets(own_cases: Path, tmp_path: Path) -> None:
     """The tool writes no lines of the error tradeoff, and stops where MAP is requested."""
     folder = own_cases / "kwseval/no-targets"
-    written(folder, {}, tmp_path)
+    write_kwseval(folder, {}, tmp_path)
     for ending in BOTH:
         assert (tmp_path / f"x.{ending}").read_bytes() == (folder / f"expected.{ending}").read_bytes()
     assert {line[0] for line in (tmp_path / "x.det.dat").read_text().splitlines()} == {"#"}

@@ -19,8 +19,8 @@ from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.errors import SettingsError
 from swsdask.model.results import ALIGNMENT
 from swsdask.render.stdeval_output import StdevalContext, occurrence_report
-from tests.conformance.test_kwseval_output import in_order
 from tests.conformance.test_stdeval import POINTS
+from tests.official_output import in_order, write_stdeval
 
 FILES = ("s.occ.txt", "s.ali.csv")
 _SWS2013 = {"tolerance_s": 0.25, "operating_point": {"c_fa": 1.0, "c_miss": 100.0, "p_target": 0.00015}}
@@ -41,25 +41,11 @@ BY = {"types-alike": ["source_type", "source_type:CTS+cts", "source_type:CTS+Spl
 """The conditions of cases whose types have names that are alike."""
 
 
-def written(
-    folder: Path,
-    settings: dict[str, Any],
-    into: Path | str,
-    name: str = "s",
-    by: str | list[str] = "source_type",
-    **how: Any,
-) -> None:
-    evaluation = sws.open(folder, preset="std2006", compat="stdeval", settings={"evaluation": settings})
-    measures, runs = measures_of_tool("stdeval", None), {name: folder / "s.stdlist.xml"}
-    result = sws.score(evaluation, measures, runs=runs, by=by, alignment=True, **how)
-    sws.write(result, into, outputs=(), tool="stdeval", evaluation=evaluation)
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_reports_of_own_cases(own_cases: Path, tmp_path: Path, case: str) -> None:
     """That of `words` was printed without -d, which prints the maxima."""
     folder = own_cases / "stdeval" / case
-    written(folder, CASES[case], tmp_path, by=BY.get(case, "source_type"))
+    write_stdeval(folder, CASES[case], tmp_path, by=BY.get(case, "source_type"))
     report, expected = (file.read_text() for file in (tmp_path / "s.occ.txt", folder / "expected.occ.txt"))
     if case == "words":
         report = report.partition("\n\n")[0] + "\n"
@@ -74,7 +60,7 @@ def test_files_of_the_synthetic_case(cases: Path, tmp_path: Path, tag: str) -> N
     folder = cases / "stdeval/occurrences"
     tolerance, gap, point, more = POINTS[tag]
     settings = {"tolerance_s": tolerance, "find_gap_s": gap, "operating_point": point, **more}
-    written(folder, settings, tmp_path, "synthetic-occ")
+    write_stdeval(folder, settings, tmp_path, "synthetic-occ")
     assert (tmp_path / "synthetic-occ.occ.txt").read_bytes() == (folder / f"{tag}.occ.txt").read_bytes()
     aligned = (tmp_path / "synthetic-occ.ali.csv").read_text()
     assert in_order(aligned) == in_order((folder / f"{tag}.ali.csv").read_text())
@@ -84,8 +70,8 @@ def test_the_same_bytes_over_executors_and_from_an_archive(own_cases: Path, tmp_
     """An archive keeps the times of searching, which are read from the file otherwise, but not the text of numbers."""
     folder = own_cases / "stdeval/three-types"
     archive = str(tmp_path / "archive")
-    written(folder, {}, tmp_path / "one")
-    written(folder, {}, tmp_path / "two", buckets=3, executor=ThreadExecutor(2))
+    write_stdeval(folder, {}, tmp_path / "one")
+    write_stdeval(folder, {}, tmp_path / "two", buckets=3, executor=ThreadExecutor(2))
     run = f"s={folder / 's.stdlist.xml'}"
     main(["ingest", archive, str(folder), "--run", run, "--preset", "std2006", "--compat", "stdeval"])
     main(["score", archive, "--stdeval-output", "--alignment", "--by", "source_type", "--out", str(tmp_path / "three")])
@@ -121,7 +107,7 @@ def test_the_option_requires_out_and_one_tool(
 def test_types_whose_names_are_alike_need_conditions_that_join_them(own_cases: Path, tmp_path: Path) -> None:
     joined = "score by source_type:CTS\\+SplitCTS\\+cts and source_type:CTS\\+cts"
     with pytest.raises(SettingsError, match=joined):
-        written(own_cases / "stdeval/types-alike", {}, tmp_path)
+        write_stdeval(own_cases / "stdeval/types-alike", {}, tmp_path)
 
 
 @pytest.mark.parametrize("tool", ["stdeval", "kwseval"])

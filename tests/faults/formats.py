@@ -40,7 +40,7 @@ from swsdask.model.errors import Problem, SwsdaskError
 from swsdask.model.layers import build_settings, conf_directory, settings_of
 from swsdask.nightly.settings import load_nightly
 from swsdask.simulate.evaluation import NIGHTLY_SETTINGS
-from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN
 
 SECONDS = 20
 MEMORY = 1 << 30

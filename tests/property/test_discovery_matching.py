@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 from swsdask.discovery.counting.gold import gold
 from swsdask.discovery.measures.matching import MatchedWindows, Matching
-from swsdask.model.discovery import DEFAULT_READINGS, Corpus, Discovered
+from swsdask.model.discovery import DEFAULT_READINGS, Corpus
+from tests.discoveries import whole
 from tests.literal_matching import Pairs, Rule, Window, corpora, flat, make_corpus, make_discovered, systems
 from tests.readings import read
-
-
-def whole(corpus: Corpus, discovered: Discovered, work: int = 1 << 20) -> MatchedWindows:
-    parts = [MatchedWindows.from_cell(c, corpus, discovered) for c in MatchedWindows.cells(corpus, discovered, work)]
-    return reduce(MatchedWindows.merge, parts)
 
 
 def windows_of(found: MatchedWindows, corpus: Corpus, fold_set: int, fold: int) -> tuple[set[Window], set[Window]]:
@@ -50,7 +46,7 @@ def by_type(corpus: Corpus, pairs: Pairs, gold: Pairs) -> float:
 def test_matching_is_what_the_document_says(data: st.DataObject) -> None:
     corpus = data.draw(corpora("document"))
     discovered = data.draw(systems(corpus))
-    rule, found = Rule(corpus), whole(corpus, discovered)
+    rule, found = Rule(corpus), whole(MatchedWindows, corpus, discovered)
     for number, folds in enumerate(corpus.folds):
         completed, gold = rule.completed(discovered, number), rule.gold(number)
         values = Matching().values(found, corpus, number)
@@ -74,7 +70,7 @@ def test_any_cut_gives_the_same_windows(data: st.DataObject) -> None:
     discovered = data.draw(systems(corpus))
     cells = list(MatchedWindows.cells(corpus, discovered, data.draw(st.sampled_from([1, 7, 40]))))
     parts = [MatchedWindows.from_cell(cell, corpus, discovered) for cell in data.draw(st.permutations(cells))]
-    found, expected = reduce(MatchedWindows.merge, parts), whole(corpus, discovered)
+    found, expected = reduce(MatchedWindows.merge, parts), whole(MatchedWindows, corpus, discovered)
     for name in ("key", "completed", "gold"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
@@ -91,13 +87,13 @@ def test_fragments_may_overlap_although_they_have_no_phone_in_common() -> None:
     discovered = make_discovered(corpus, [[(0, 0, 920), (0, 320, 1240)]])
     assert discovered.first.tolist() == [0, 3]
     assert discovered.last.tolist() == [3, 6]
-    assert len(whole(corpus, discovered).key) == 0
+    assert len(whole(MatchedWindows, corpus, discovered).key) == 0
 
 
 def test_fragments_may_have_a_phone_in_common_although_they_do_not_overlap() -> None:
     """Their windows then share more than half: completed, but not gold."""
     corpus = laid_end_to_end([100, 100, 1000, 100, 100], [0, 1, 0, 1, 0])
-    found = whole(corpus, make_discovered(corpus, [[(0, 0, 700), (0, 700, 1400)]]))
+    found = whole(MatchedWindows, corpus, make_discovered(corpus, [[(0, 0, 700), (0, 700, 1400)]]))
     assert windows_of(found, corpus, 0, 0) == ({(0, 3), (2, 3)}, set())
 
 
@@ -108,7 +104,7 @@ def test_gold_as_discovered_is_matched_exactly(data: st.DataObject) -> None:
     rule = Rule(corpus)
     groups = [group for group in rule.all_windows().values() if len(group) > 1]
     classes = [[rule.times(window) for window in group] for group in groups]
-    found = whole(corpus, make_discovered(corpus, classes))
+    found = whole(MatchedWindows, corpus, make_discovered(corpus, classes))
     for number in range(len(corpus.folds)):
         windows, both = found.counts(corpus, number)
         there = gold(corpus).flat[number, : len(both)]
@@ -134,6 +130,6 @@ def test_the_order_of_classes_and_a_class_given_twice_change_nothing(data: st.Da
         for number in range(len(d.classes))
     ]
     turned = make_discovered(corpus, [*reversed(classes), classes[0], [classes[0][0]] if classes[0] else []])
-    found, expected = whole(corpus, turned), whole(corpus, discovered)
+    found, expected = (whole(MatchedWindows, corpus, each) for each in (turned, discovered))
     for name in ("key", "completed", "gold"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))

@@ -10,13 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdask.discovery.measures.matching import PairedWindows, WeightedMatching, pairs_of_folds
-from swsdask.model.discovery import Corpus, Discovered
+from swsdask.model.discovery import Corpus
+from tests.discoveries import whole
 from tests.literal_matching import Pairs, Rule, corpora, flat, make_corpus, make_discovered, systems
-
-
-def whole(corpus: Corpus, discovered: Discovered, work: int = 1 << 20) -> PairedWindows:
-    parts = [PairedWindows.from_cell(c, corpus, discovered) for c in PairedWindows.cells(corpus, discovered, work)]
-    return reduce(PairedWindows.merge, parts)
 
 
 def by_pairs(corpus: Corpus, pairs: Pairs, both: Pairs) -> float:
@@ -35,7 +31,7 @@ def by_pairs(corpus: Corpus, pairs: Pairs, both: Pairs) -> float:
 def test_matching_is_what_tde_computes(data: st.DataObject) -> None:
     corpus = data.draw(corpora("tde2015"))
     discovered = data.draw(systems(corpus))
-    rule, found = Rule(corpus), whole(corpus, discovered)
+    rule, found = Rule(corpus), whole(PairedWindows, corpus, discovered)
     for number, folds in enumerate(corpus.folds):
         completed, gold = rule.completed(discovered, number), rule.gold(number)
         values = WeightedMatching().values(found, corpus, number)
@@ -57,7 +53,7 @@ def test_any_cut_gives_the_same_pairs(data: st.DataObject) -> None:
     discovered = data.draw(systems(corpus))
     cells = list(PairedWindows.cells(corpus, discovered, data.draw(st.sampled_from([1, 3, 10]))))
     parts = [PairedWindows.from_cell(cell, corpus, discovered) for cell in data.draw(st.permutations(cells))]
-    found, expected = reduce(PairedWindows.merge, parts), whole(corpus, discovered)
+    found, expected = reduce(PairedWindows.merge, parts), whole(PairedWindows, corpus, discovered)
     np.testing.assert_array_equal(found.key, expected.key)
     np.testing.assert_array_equal(found.length, expected.length)
 
@@ -65,7 +61,7 @@ def test_any_cut_gives_the_same_pairs(data: st.DataObject) -> None:
 def counts_of(corpus: Corpus, classes: list[list[tuple[int, int, int]]]) -> tuple[int, int]:
     """The ordered pairs of the first fold, and how many the literal sets have."""
     discovered = make_discovered(corpus, classes)
-    (part,) = pairs_of_folds(whole(corpus, discovered), corpus, 0)
+    (part,) = pairs_of_folds(whole(PairedWindows, corpus, discovered), corpus, 0)
     return part.pairs, len(Rule(corpus).completed(discovered, 0)[0])
 
 

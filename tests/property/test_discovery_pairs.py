@@ -16,16 +16,12 @@ from swsdask.discovery.measures.ned import EditDistances, Ned
 from swsdask.discovery.placing import locate
 from swsdask.model.discovery import Corpus, Definition, Discovered
 from tests.conftest import examples
+from tests.discoveries import whole
 from tests.discovery_worlds import World, worlds
 from tests.literal_pairs import DEFINITIONS, Literal, corpora, corpus_of, exact, system_of, systems
 
 STATISTICS: tuple[type[Any], ...] = (EditDistances, PairSets)
 every_definition = pytest.mark.parametrize("definition", DEFINITIONS)
-
-
-def whole(statistic: Any, corpus: Corpus, discovered: Discovered, work: int = 1 << 20) -> Any:
-    parts = [statistic.from_cell(cell, corpus, discovered) for cell in statistic.cells(corpus, discovered, work)]
-    return reduce(statistic.merge, parts)
 
 
 def columns(statistic: EditDistances | PairSets) -> list[list[int]]:

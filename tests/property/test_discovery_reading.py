@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,26 +14,10 @@ from hypothesis import strategies as st
 from swsdask.discovery.corpus import build_corpus, read_fragments
 from swsdask.formats.discovery import read_corpus_files
 from tests.conftest import examples
+from tests.discoveries import same
 from tests.discovery_worlds import World, worlds
 
 GIVEN = ("split", "folds", "within", "speakers")
-
-
-def same(one: object, other: object) -> None:
-    assert type(one) is type(other)
-    if is_dataclass(one):
-        for field in fields(one):
-            if field.name != "notes":
-                same(getattr(one, field.name), getattr(other, field.name))
-    elif isinstance(one, np.ndarray):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-    elif isinstance(one, tuple):
-        assert len(one) == len(other)
-        for mine, theirs in zip(one, other, strict=True):
-            same(mine, theirs)
-    else:
-        assert one == other
 
 
 @pytest.mark.parametrize("definition", ["document", "tde2015", "tdev2"])

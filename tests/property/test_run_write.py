@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
@@ -19,6 +18,7 @@ from swsdask.model.errors import InputError, Problems
 from swsdask.model.resources import times_of_list
 from swsdask.model.schemas import RunHeader, RunPiece
 from swsdask.model.units import INFINITE, MAX_TICKS, document_fault, document_id, id_fault
+from tests.archives import rows_of
 from tests.conftest import examples
 
 texts = st.sampled_from(['"', '"a', 'a"b', '"a"', ",", "a,b"]) | st.text(
@@ -74,24 +74,11 @@ def runs(draw: st.DrawFn) -> list[RunPiece]:
     return [draw(pieces(header, decided)) for _ in range(draw(st.integers(1, 3)))]
 
 
-def rows(read: list[RunPiece]) -> list[tuple[object, ...]]:
-    return [
-        (
-            piece.queries[piece.query[row]],
-            piece.documents[piece.document[row]],
-            *(int(column[row]) for column in (piece.channel, piece.start, piece.duration, piece.decision)),
-            struct.pack("<d", piece.score[row]),
-        )
-        for piece in read
-        for row in range(len(piece))
-    ]
-
-
 @given(runs())
 @examples(60)
 def test_rows_survive(run: list[RunPiece]) -> None:
     by_query: dict[str, list[tuple[object, ...]]] = {query: [] for piece in run for query in piece.queries}
-    for row in rows(run):
+    for row in rows_of(run):
         by_query[str(row[0])].append(row)
     for name, write in WRITERS.items():
         problems = Problems()
@@ -100,11 +87,11 @@ def test_rows_survive(run: list[RunPiece]) -> None:
             found = list(read_run(f"{folder}/{name}", problems))
         assert not list(problems)
         if write is write_run_table:
-            assert rows(found) == rows(run)
+            assert rows_of(found) == rows_of(run)
         else:
-            assert rows(found) == [row for listed in by_query.values() for row in listed]
+            assert rows_of(found) == [row for listed in by_query.values() for row in listed]
             assert [query for piece in found for query in piece.listed] == list(by_query)
-        if rows(run) or write is not write_run_table:
+        if rows_of(run) or write is not write_run_table:
             assert found[0].header.system == run[0].header.system
         if not name.startswith(("run.tsv", "run.csv")):
             assert found[0].header.declared_scores == run[0].header.declared_scores
@@ -136,7 +123,7 @@ def test_a_list_has_the_attributes_that_its_schema_requires_and_no_other(
     assert (set(root.attrib), set(list_.attrib)) == REQUIRED[second]
     (piece,) = read_run(str(two), Problems())
     assert times_of_list(piece.header.attributes) is None
-    assert rows([piece]) == rows(list(read_run(str(table), Problems())))
+    assert rows_of([piece]) == rows_of(list(read_run(str(table), Problems())))
 
 
 def test_another_dialect_keeps_the_name_of_the_file_of_queries(tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.model.errors import ArchiveError
 from swsdask.model.settings import EvaluationSettings
-from tests.archives import as_rows, source
+from tests.archives import COLUMNS, TABLES, as_rows, rows, source
 from tests.services.conftest import reached
 from tests.services.stores import OVERWRITING, Store
-from tests.unit.test_archive_store import COLUMNS, TABLES, rows
 
 NAMES, WRITERS = 20, 16
 

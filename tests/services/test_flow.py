@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from tests.cli.conftest import Files, files, swsdask
 from tests.services.stores import Store
+from tests.small_evaluation import Files
 from tests.whole_flow import Call, flow
-
-__all__ = ["files", "swsdask"]
 
 
 def test_the_same_here_and_there(swsdask: Call, files: Files, store: Store) -> None:

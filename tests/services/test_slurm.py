@@ -14,8 +14,8 @@ from swsdask.execution.open import read_cluster
 from swsdask.execution.slurm import SlurmJobs
 from swsdask.scoring import detections
 from tests import engines
+from tests.cluster.cells import OCCURRENCES, SYSTEMS, by_query
 from tests.cluster.conftest import ROOT, killing
-from tests.cluster.test_same_bits import OCCURRENCES, SYSTEMS, by_query
 from tests.services.slurm import slurm
 
 

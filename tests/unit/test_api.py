@@ -12,9 +12,7 @@ import pytest
 import swsdask as sws
 from swsdask.execution.executor import SerialExecutor
 from swsdask.simulate.discovery import DISCOVERERS, simulate_classes, simulate_corpus, write_classes, write_corpus
-from tests.cli.conftest import Files, files
-
-__all__ = ["files"]
+from tests.small_evaluation import Files
 
 
 def test_paths_strings_lists_and_generators_mean_the_same(files: Files) -> None:

@@ -29,8 +29,7 @@ from swsdask.archive.versions import Layout, versions
 from swsdask.model.errors import ArchiveError, ExecutionError
 from swsdask.model.layers import Layers
 from swsdask.model.settings import EvaluationSettings
-from tests.archives import Pieces, as_rows, excerpt, queries, rewritten, source, tables
-from tests.unit.test_archive_store import COLUMNS, rows
+from tests.archives import COLUMNS, Pieces, as_rows, excerpt, queries, rewritten, rows, source, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = EvaluationSettings()

@@ -19,8 +19,8 @@ from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragmen
 from swsdask.formats.discovery import CorpusFiles, CorpusTables, read_corpus_files
 from swsdask.model.errors import ArchiveError, InputError
 from tests.archives import rewritten
+from tests.discoveries import same
 from tests.discovery_worlds import random_world
-from tests.property.test_discovery_reading import same
 
 DEFINITIONS = ("document", "tde2015", "tdev2")
 

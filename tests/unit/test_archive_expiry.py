@@ -25,8 +25,7 @@ from swsdask.archive.versions import manifest_name, versions
 from swsdask.cli import main
 from swsdask.model.errors import ArchiveError, SettingsError
 from swsdask.model.layers import Layers
-from tests.archives import source
-from tests.unit.test_archive_store import detections, rows, write
+from tests.archives import detections, rows, source, write
 
 DAY_S = 86_400
 

@@ -23,8 +23,7 @@ from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.model.trials import Detections
-from tests.archives import as_rows
-from tests.unit.test_archive_store import COLUMNS
+from tests.archives import COLUMNS, as_rows
 
 SETTINGS = EvaluationSettings(unknown_documents="outside")
 

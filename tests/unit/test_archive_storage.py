@@ -29,8 +29,7 @@ from swsdask.archive.versions import EvaluationManifest, open_version
 from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.settings import EvaluationSettings
 from swsdask.places.reading import all_matching, file_system, start_of
-from tests.archives import as_rows, source
-from tests.unit.test_archive_store import COLUMNS, TABLES, rows
+from tests.archives import COLUMNS, TABLES, as_rows, rows, source
 
 
 @pytest.fixture(params=["local", "memory", "s3"])

@@ -15,7 +15,6 @@ import pytest
 import swsdask as sws
 from swsdask.archive import store
 from swsdask.archive.cells import StoredCell
-from swsdask.archive.change import ChangePolicy
 from swsdask.archive.cleaning import vacuum
 from swsdask.archive.ingest import write_runs
 from swsdask.archive.memory import read_into_memory
@@ -23,75 +22,35 @@ from swsdask.archive.occurrences import finder_of
 from swsdask.archive.protocols import FindRule, Run
 from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
-from swsdask.archive.store import StoredArchive, is_archive, open_archive
+from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.versions import Layout, buckets_of
-from swsdask.execution.executor import Executor, Progress
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
-from swsdask.model.trials import Detections
 from tests.archives import (
+    COLUMNS,
+    SETTINGS,
+    TABLES,
     Pieces,
     Row,
     as_rows,
+    detections,
     excerpt,
     piece,
     queries,
     rewritten,
+    rows,
     source,
     tables,
     without_hashes,
-    words,
+    write,
 )
 from tests.engines import Seen
-
-SETTINGS = EvaluationSettings()
-COLUMNS = ("query", "document", "channel", "start", "duration", "score", "decision", "inside")
-TABLES = tables(
-    [excerpt("d0", 0, 900), excerpt("d1", 0, 500), excerpt("d2", 100, 1000, source_type="cts")],
-    queries(
-        {f"q{number}": f"w{number} v" for number in range(12)}, {"q3": {"NGram": "2"}}, compareNormalize="lowercase"
-    ),
-    words([("W3", 0, 10, "lex"), ("v", 40, 50, "lex"), ("w4", 60, 70, "lex"), ("v", 400, 410, "lex")], document="d1"),
-    [("d1", 1, 0, 100, "s")],
-)
-
-
-def rows(n: int, seed: int = 0, queries_used: int = 12, documents_used: int = 3) -> list[Row]:
-    rng = np.random.default_rng(seed)
-    columns = [
-        [f"q{number}" for number in rng.integers(0, queries_used, n)],
-        [f"d{number}" for number in rng.integers(0, documents_used, n)],
-        [1] * n,
-        rng.integers(0, 900, n).tolist(),
-        rng.integers(0, 200, n).tolist(),
-        rng.integers(-50, 50, n).tolist(),
-        [1] * n,
-    ]
-    return list(zip(*columns, strict=True))
 
 
 @pytest.fixture(params=["local", "memory"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "archive") if request.param == "local" else f"memory://{tmp_path}/archive"
-
-
-def write(
-    url: str,
-    *sources: Pieces,
-    layout: Layout | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
-    **policy: Any,
-) -> StoredArchive:
-    allowed = ChangePolicy(**policy)
-    return write_runs(
-        Storage(url), TABLES, sources, SETTINGS, policy=allowed, layout=layout, executor=executor, progress=progress
-    )
-
-
-def detections(archive: StoredArchive, system: str, rows_per_task: int = 10**6) -> list[Detections]:
-    return [cell.read(COLUMNS) for cell in archive.cells(system, rows_per_task)]
 
 
 def test_what_is_written_is_read_back(url: str) -> None:

@@ -18,8 +18,8 @@ from swsdask.model.hashes import hash_bytes
 from swsdask.scoring import result_tables, score
 from swsdask.scoring.result_tables import MOST
 from swsdask.statistics.counts import Counts
-from tests.engines import Apart
-from tests.unit.test_cached_statistics import DAMAGES, damage_all, forget_results, results, sample
+from tests.engines import Apart, bytes_of, forget_results
+from tests.unit.test_cached_statistics import DAMAGES, damage_all, sample
 
 RESOURCES = "query_seconds = {}\n[indexing]\ncpu_hours = 2\npeak_memory_gb = 3\n"
 
@@ -68,7 +68,7 @@ def test_nothing_is_counted_nor_computed_again(archive: Path, n_computed: Callab
     assert n_computed() == 2
     again = sws.score(archive)
     assert n_computed() == 0
-    assert results(again) == results(without)
+    assert bytes_of(again) == bytes_of(without)
     assert again.manifest["notes"] == without.manifest["notes"]
     assert taken(again) == (2, 0)
     assert again.manifest["run"]["statistics"] == {"kept": 0, "counted": 0}
@@ -77,7 +77,7 @@ def test_nothing_is_counted_nor_computed_again(archive: Path, n_computed: Callab
 def test_only_what_is_new_is_computed(archive: Path) -> None:
     sample(archive, ("c", 3))
     assert taken(sws.score(archive)) == (2, 1)
-    assert results(sws.score(archive)) == results(sws.score(archive, cache=False))
+    assert bytes_of(sws.score(archive)) == bytes_of(sws.score(archive, cache=False))
     assert taken(sws.score(archive, runs=["b"])) == (1, 0)
 
 
@@ -101,7 +101,7 @@ def test_every_choice_has_results_of_its_own(archive: Path) -> None:
         assert taken(first) == (0, 2)
         again = scored(choice)
         assert taken(again) == (2, 0)
-        assert results(first) == results(again) == results(scored(choice, cache=False))
+        assert bytes_of(first) == bytes_of(again) == bytes_of(scored(choice, cache=False))
     assert taken(sws.score(archive, ["mtwv", "atwv"])) == (2, 0)
 
 
@@ -109,14 +109,14 @@ def test_a_run_by_another_name_is_computed_under_that_name(archive: Path) -> Non
     sample(archive, ("other", 1))
     found = sws.score(archive)
     assert taken(found) == (2, 1)
-    assert results(found) == results(sws.score(archive, cache=False))
+    assert bytes_of(found) == bytes_of(sws.score(archive, cache=False))
 
 
 def test_another_run_of_a_system_is_computed(archive: Path) -> None:
     sample(archive, ("a", 7))
     found = sws.score(archive)
     assert taken(found) == (1, 1)
-    assert results(found) == results(sws.score(archive, cache=False))
+    assert bytes_of(found) == bytes_of(sws.score(archive, cache=False))
 
 
 @pytest.mark.parametrize("cut", [(), ("b",), ("a", "b")])
@@ -129,12 +129,12 @@ def test_workers_score_small_systems_from_first_to_last_and_keep_what_they_found
     right = sws.score(archive, cache=False)
     for cached, computed in ((0, 3), (3, 0)):
         found = sws.score(archive, executor=Apart())
-        assert results(found) == results(right)
+        assert bytes_of(found) == bytes_of(right)
         assert taken(found) == (cached, computed)
         assert (found.manifest["run"]["statistics"]["counted"] > 0) == (computed > 0)
     forget_results(archive)
     again = sws.score(archive, executor=Apart())
-    assert (results(again), again.manifest["run"]["statistics"]["counted"]) == (results(right), 0)
+    assert (bytes_of(again), again.manifest["run"]["statistics"]["counted"]) == (bytes_of(right), 0)
 
 
 def test_why_workers_can_keep_nothing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,11 +149,11 @@ def test_why_workers_can_keep_nothing_is_reported(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_results_are_computed_and_written_again(archive: Path, damage: str) -> None:
-    right = results(sws.score(archive, cache=False))
+    right = bytes_of(sws.score(archive, cache=False))
     contents = {file: file.read_bytes() for file in cached_files(archive)}
     n_damaged = damage_all(archive, damage)
     found = sws.score(archive)
-    assert results(found)[:2] == right[:2]
+    assert bytes_of(found)[:2] == right[:2]
     assert taken(found) == (2 - n_damaged, n_damaged)
     if damage != "folder":
         assert {file: file.read_bytes() for file in cached_files(archive)} == contents
@@ -162,7 +162,7 @@ def test_damaged_results_are_computed_and_written_again(archive: Path, damage: s
 @pytest.mark.parametrize("row", [{"nothing": [1]}, {"scores": [[1]], "curves": [[1]], "notes": [["x"]]}])
 def test_a_row_that_is_no_result_is_computed_again(archive: Path, row: dict[str, Any]) -> None:
     """Its hash is right, so somebody else wrote it."""
-    right = results(sws.score(archive, cache=False))
+    right = bytes_of(sws.score(archive, cache=False))
     batch = pa.RecordBatch.from_pydict(row)
     with pa.ipc.new_file(sink := pa.BufferOutputStream(), batch.schema) as stream:
         stream.write_batch(batch)
@@ -171,7 +171,7 @@ def test_a_row_that_is_no_result_is_computed_again(archive: Path, row: dict[str,
         file.with_name(f"{file.name.rpartition('-')[0]}-{hash_bytes(content).hex()}.arrow").write_bytes(content)
         file.unlink()
     found = sws.score(archive)
-    assert results(found) == right
+    assert bytes_of(found) == right
     assert taken(found) == (0, 2)
 
 
@@ -193,7 +193,7 @@ def test_resources_are_part_of_a_run(tmp_path: Path) -> None:
         sws.ingest(tmp_path / "archive", **reference, runs=run, replace=True)
         found = sws.score(tmp_path / "archive", ["ssf", "pl"])
         assert taken(found) == (0, 1)
-        assert results(found) == results(sws.score(tmp_path / "archive", ["ssf", "pl"], cache=False))
+        assert bytes_of(found) == bytes_of(sws.score(tmp_path / "archive", ["ssf", "pl"], cache=False))
         reference = {}
 
 

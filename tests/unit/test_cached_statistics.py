@@ -32,7 +32,7 @@ from swsdask.scoring.detections import rounds
 from swsdask.statistics.counts import Counts
 from swsdask.statistics.statistic import from_arrow, to_arrow
 from tests.archives import excerpt, queries, source, tables, words
-from tests.engines import parquet, plain
+from tests.engines import bytes_of, plain
 from tests.faults.samples import rows
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
@@ -65,19 +65,9 @@ def ingested(folder: Path, case: str) -> Path:
     return folder / "archive"
 
 
-def results(found: sws.Result) -> tuple[bytes, bytes, tuple[str, ...]]:
-    return parquet(found.table), parquet(found.curve_table), found.notes
-
-
 def taken(found: sws.Result) -> dict[str, int]:
     counts: dict[str, int] = found.manifest["run"]["statistics"]
     return counts
-
-
-def forget_results(archive: Path) -> None:
-    """Leave only statistics in the cache."""
-    for file in (archive / CACHE).rglob("results-*"):
-        file.unlink()
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +106,7 @@ def test_same_bits_of_official_cases_and_nothing_is_read_again(
     assert unread() > 0
     again = sws.score(archive)
     assert unread() == 0
-    assert results(without) == results(first) == results(again)
+    assert bytes_of(without) == bytes_of(first) == bytes_of(again)
     assert taken(first) == {"kept": 0, "counted": taken(again)["kept"]}
     assert taken(again)["counted"] == 0
 
@@ -161,10 +151,10 @@ def test_only_what_is_new_is_counted(tmp_path: Path, unread: Callable[[], int]) 
     assert unread() == 0
     narrow = sws.open(archive, settings={"evaluation": {"tolerance_s": 0.1}})
     assert taken(sws.score(narrow))["kept"] == 0
-    assert results(sws.score(narrow)) == results(sws.score(narrow, cache=False))
-    assert results(sws.score(archive)) == results(whole)
+    assert bytes_of(sws.score(narrow)) == bytes_of(sws.score(narrow, cache=False))
+    assert bytes_of(sws.score(archive)) == bytes_of(whole)
     by = sws.score(archive, by="document_pattern:1")
-    assert results(by) == results(sws.score(archive, by="document_pattern:1", cache=False))
+    assert bytes_of(by) == bytes_of(sws.score(archive, by="document_pattern:1", cache=False))
 
 
 def test_what_is_kept_is_listed_once_however_many_tasks_there_are(
@@ -191,7 +181,7 @@ def test_what_is_kept_is_listed_once_however_many_tasks_there_are(
     first = sws.score(archive, executor="serial")
     assert len(tasks) == 6
     assert sum(folder.startswith(CACHE) for folder in listed) == 1
-    assert results(sws.score(archive, cache=False)) == results(first)
+    assert bytes_of(sws.score(archive, cache=False)) == bytes_of(first)
     assert taken(sws.score(archive)) == {"kept": taken(first)["counted"], "counted": 0}
 
 
@@ -211,7 +201,7 @@ def test_with_another_operating_point_only_cross_entropy_and_the_bayes_threshold
         other = sws.open(archive, settings={"evaluation": {"operating_point": point}})
         without = sws.score(other, [name], cache=False)
         unread()
-        assert results(sws.score(other, [name])) == results(without)
+        assert bytes_of(sws.score(other, [name])) == bytes_of(without)
         reading |= {name} if unread() else set()
     assert {"atwv", "mtwv", "otwv", "stwv", "map", "eer", "mgap"} <= {*names} - reading
     assert reading == {*names} & (OF_EVERY_SCORE | {"twv_bayes"})
@@ -244,11 +234,11 @@ def damage_all(archive: Path, damage: str) -> int:
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damage: str) -> None:
     archive = sample(tmp_path, ("a", 1), ("b", 2))
-    right = results(sws.score(archive))
+    right = bytes_of(sws.score(archive))
     contents = {file: file.read_bytes() for file in cached_files(archive)}
     n_damaged = damage_all(archive, damage)
     found = sws.score(archive)
-    assert results(found)[:2] == right[:2]
+    assert bytes_of(found)[:2] == right[:2]
     assert taken(found)["counted"] == n_damaged
     if damage != "folder":
         assert {file: file.read_bytes() for file in cached_files(archive)} == contents
@@ -257,7 +247,7 @@ def test_a_damaged_file_is_counted_again_and_written_again(tmp_path: Path, damag
 def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
     """Its hash is right, so somebody else wrote it."""
     archive = sample(tmp_path, ("a", 1))
-    right = results(sws.score(archive))
+    right = bytes_of(sws.score(archive))
     files = cached_files(archive)
     for file in files:
         file.with_name(f"{file.name.rpartition('-')[0]}-{hash_bytes(b'no statistic').hex()}.arrow").write_bytes(
@@ -265,7 +255,7 @@ def test_a_file_that_is_no_statistic_is_counted_again(tmp_path: Path) -> None:
         )
         file.unlink()
     found = sws.score(archive)
-    assert results(found)[:2] == right[:2]
+    assert bytes_of(found)[:2] == right[:2]
     assert taken(found)["counted"] == len(files)
 
 
@@ -318,7 +308,7 @@ def test_rows_in_another_order_of_files_are_another_run(tmp_path: Path) -> None:
     again = sws.score(archive)
     assert first.manifest["inputs"]["runs"] != again.manifest["inputs"]["runs"]
     assert taken(again)["counted"] > 0
-    assert results(again) == results(sws.score(archive, cache=False))
+    assert bytes_of(again) == bytes_of(sws.score(archive, cache=False))
 
 
 def test_nothing_is_kept_of_runs_that_are_not_verified_nor_of_files(tmp_path: Path) -> None:
@@ -336,10 +326,10 @@ def test_an_archive_that_cannot_be_written_is_scored_with_a_note(
     def full(self: Storage, contents: Mapping[str, bytes]) -> None:
         raise ArchiveError("No space left on device")
 
-    right = results(sws.score(archive, cache=False))
+    right = bytes_of(sws.score(archive, cache=False))
     monkeypatch.setattr(Storage, "write_all", full)
     found = sws.score(archive)
-    assert results(found)[:2] == right[:2]
+    assert bytes_of(found)[:2] == right[:2]
     assert [note for note in found.notes if "No space left" in note]
 
 
@@ -387,7 +377,7 @@ def test_in_memory_store(tmp_path: Path) -> None:
     right = sws.score(url)
     again = sws.score(url)
     assert taken(right)["kept"] == taken(again)["counted"] == 0
-    assert results(right) == results(again)
+    assert bytes_of(right) == bytes_of(again)
 
 
 KINDS = {kind for of in rounds(kind for family in (*MEASURES, *FAMILIES) for kind in family.needs) for kind in of}

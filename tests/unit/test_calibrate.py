@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from swsdask.archive.protocols import Run
 from swsdask.calibration.applying import apply_to_runs
-from swsdask.calibration.maps import AffineMap, Calibration, FittedOn, StepMap, step_map
+from swsdask.calibration.maps import AffineMap, Calibration, StepMap, step_map
 from swsdask.formats.runs.read import read_run
 from swsdask.formats.runs.write import write_run_table
 from swsdask.formats.runs.write_xml import write_kwslist, write_lists
@@ -24,29 +24,11 @@ from swsdask.formats.runs.xml import DIALECTS
 from swsdask.measures.calibration import isotonic_blocks
 from swsdask.model.errors import InputError, Problems
 from swsdask.model.trials import ScoreRange
-from tests.cli.conftest import RUN
-from tests.property.test_run_write import rows
+from tests.archives import rows_of
+from tests.results import fitted_on
+from tests.small_evaluation import RUN
 
 finite = st.floats(-1e6, 1e6)
-
-
-def fitted_on(**changed: Any) -> FittedOn:
-    said = {
-        "system": 'sys "a" \\ \x7f é',
-        "run": "ab12",
-        "evaluation": {"ecf": "1", "rttm": "2", "queries": "3"},
-        "signature": "swsdask 0.2.0 defaults 0123",
-        "prior_log_odds": -4.2,
-        "impute": "min",
-        "impute_score": 0.1,
-        "n_given_target": 1,
-        "n_imputed_target": 2,
-        "n_given_nontarget": 3,
-        "n_imputed_nontarget": 4,
-        "cnxe": 0.5,
-        "cnxe_calibrated": 0.25,
-    }
-    return FittedOn.model_validate(said | changed)
 
 
 @st.composite
@@ -218,7 +200,7 @@ def test_a_run_keeps_its_form_and_its_rows(tmp_path: Path, name: str) -> None:
     assert after.listed == before.listed
     assert after.score.tolist() == (2.0 * before.score - 1.0).tolist()
     assert after.decision.tolist() == [int(score >= 0.25) for score in after.score.tolist()]
-    assert [row[:5] for row in rows([after])] == [row[:5] for row in rows([before])]
+    assert [row[:5] for row in rows_of([after])] == [row[:5] for row in rows_of([before])]
     assert (applied.rows, applied.accepted) == (len(before), int((after.decision == 1).sum()))
     assert (applied.lowest, applied.highest) == (after.score.min(), after.score.max())
     assert applied.systems == [before.header.system]
@@ -298,8 +280,8 @@ def test_lists_are_written_as_they_come(lists: list[tuple[str, int]], rows_per_p
         write_kwslist(read_run(f"{folder}/in.xml", problems), f"{folder}/joined.xml")
         one, other = (list(read_run(f"{folder}/{name}.xml", problems)) for name in ("out", "joined"))
     assert not list(problems)
-    assert sorted(rows(one)) == sorted(rows(other))
+    assert sorted(rows_of(one)) == sorted(rows_of(other))
     assert set(one[0].listed) == {query for query, _ in lists}
     if len({query for query, _ in lists}) == len(lists):
-        assert rows(one) == rows(other)
+        assert rows_of(one) == rows_of(other)
         assert one[0].listed == other[0].listed

@@ -18,8 +18,8 @@ from swsdask.model.results import SCORES, Result
 from swsdask.model.safe_text import styled, visible, without_formula
 from swsdask.model.wording import LONGEST
 from swsdask.render.html import page
-from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
 from tests.results import three_systems
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN
 
 ACTING = ["\x1b[31m", "\x9b31m", "\u202ex\u202c", "\u200b", "\u2028", "\ufeff", "\r", "\udcff", "\U000e0041"]
 

@@ -17,10 +17,8 @@ import swsdask as sws
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.units import INFINITE
 from tests import engines
-from tests.cli.conftest import Files, files
 from tests.results import made_up, made_up_result
-
-__all__ = ["files"]
+from tests.small_evaluation import Files
 
 DOCUMENTS = pd.DataFrame(
     {"document": ["a.wav", "b"], "duration": [30.0, 30.0], "source_type": ["bnews", "cts"], "language": "english"}

@@ -20,7 +20,7 @@ from swsdask.archive.storage import Storage
 from swsdask.formats import files as opening
 from swsdask.model.errors import ArchiveError, InputError
 from swsdask.places import stamps
-from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN
 
 LONG_AGO = 1_600_000_000
 

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import swsdask as sws
-from tests.cli.conftest import Files, files
-
-__all__ = ["files"]
+from tests.small_evaluation import Files
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
 

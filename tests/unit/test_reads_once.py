@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import swsdask as sws
 from swsdask.formats.files import open_bytes, open_once
-from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN
 
 LONG = RUN.replace(
     "</kwslist>",

@@ -3,67 +3,18 @@
 from __future__ import annotations
 
 import io
-import math
 from html.parser import HTMLParser
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from swsdask.model.results import CURVES, SCORES, Result
+from swsdask.model.results import SCORES, Result
 from swsdask.render.discovery import Scores, page, spread_panels
 from swsdask.render.html import page as report
 from swsdask.render.terminal import print_discovery
-
-FOLDS = (0.2, 0.4)
-
-
-def rows_of(system: str, condition: str, measure: str, folds: tuple[float, ...]) -> list[Any]:
-    known = [value for value in folds if not math.isnan(value)] or [math.nan]
-    mean, std = float(np.mean(known)), float(np.std(known))
-    ends = {"": mean, "_std": std, "_min": min(known), "_max": max(known)}
-    overall = [(system, condition, None, measure + end, value) for end, value in ends.items()]
-    return overall + [(system, f"{condition}/{n}", None, measure, value) for n, value in enumerate(folds, 1)]
-
-
-def result(systems: tuple[str, ...] = ("alpha", "beta"), definition: str = "document") -> Result:
-    rows = []
-    for system in systems:
-        rows += [(system, "all", None, "n_classes", 1234.0), (system, "all/1", None, "n_classes", 1000.0)]
-        rows += rows_of(system, "all", "ned", FOLDS)
-        for end in ("precision", "recall", "f_score"):
-            rows += rows_of(system, "all", f"token_{end}", (math.nan, math.nan) if end == "recall" else (0.5, 0.7))
-    table = pa.table([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SCORES, strict=True)], schema=SCORES)
-    curves = [
-        (system, "all", curve, math.nan, x, y)
-        for system in systems
-        for curve, points in (("class_size", ((1, 5), (2, 3), (70, 1))), ("fragment_length", ((0, 1), (3, 9), (40, 2))))
-        for x, y in points
-    ]
-    classes = {
-        "class": "17 <b>",
-        "members": 12,
-        "distance": 0.25,
-        "transcriptions": 10,
-        "common": [{"phones": "a b <i>", "members": 3}, {"phones": "", "members": 1}],
-    }
-    run = {"classes": 2, "rows": 9, "members": 8, "fragments": 7, "dropped": {"outside speech": 1}, "clipped": 2}
-    manifest = {
-        "signature": f"swsdask discover definition={definition} 0123",
-        "kind": "discovery",
-        "swsdask": "0",
-        "definition": definition,
-        "measures": "all",
-        "inputs": {"phones": "aa"},
-        "corpus": {"name": "c", "files": 3, "phones": 1000, "words": 400},
-        "folds": {"all": {"names": ["1", "2"], "stretches": 2}},
-        "runs": {system: {**run, "files": ["x.classes"]} for system in systems},
-        "classes": {system: {"best": [classes], "worst": [classes]} for system in systems},
-    }
-    points = [pa.array(c, f.type) for c, f in zip(zip(*curves, strict=True), CURVES, strict=True)]
-    return Result.of(table, pa.table(points, schema=CURVES), manifest, ("a note with <script>",))
+from tests.results import discovery_result
 
 
 def printed(what: Result) -> str:
@@ -104,7 +55,7 @@ def text_of(page_text: str) -> str:
 
 
 def test_the_page_tells_everything() -> None:
-    text = text_of(report(result()))
+    text = text_of(report(discovery_result()))
     for told in ("2 systems", "1,000 phones", "0.300 ± 0.100", "1,234", "a note with <script>", "All, 2 folds"):
         assert told in text
     for told in ("17 <b>", "a b <i>", "\u00d7 3", "(none)", "and 8 others", "Dropped: outside speech", "not defined"):
@@ -113,7 +64,7 @@ def test_the_page_tells_everything() -> None:
 
 def test_nothing_of_the_result_is_markup() -> None:
     evil = '"><script>alert(1)</script>'
-    made = page(result((evil, "beta")))
+    made = page(discovery_result((evil, "beta")))
     assert "<script>alert(1)" not in made
     assert made.count("<script") == 2
     assert "17 <b>" not in made
@@ -121,11 +72,11 @@ def test_nothing_of_the_result_is_markup() -> None:
 
 
 def test_equal_results_give_equal_pages() -> None:
-    assert page(result()) == page(result())
+    assert page(discovery_result()) == page(discovery_result())
 
 
 def test_spreads_lie_on_their_axis() -> None:
-    found = Scores.of(result().table)
+    found = Scores.of(discovery_result().table)
     marks = {system: {"number": n, "colour": n} for n, system in enumerate(found.systems)}
     ned, recall = spread_panels(found, "all", marks, [("ned", "NED"), ("token_recall", "R")])
     at = {tick["label"]: tick["at"] for tick in ned["ticks"]}
@@ -138,7 +89,7 @@ def test_spreads_lie_on_their_axis() -> None:
 
 
 def test_no_folds_no_spreads() -> None:
-    whole = result(definition="tdev2")
+    whole = discovery_result(definition="tdev2")
     kept = [r for r in whole.table.to_pylist() if "/" not in r["condition"] and r["measure"][-4:] not in ENDS]
     bare = Result.of(pa.Table.from_pylist(kept, schema=SCORES), whole.curve_table, whole.manifest)
     assert "Over folds" not in text_of(page(bare))
@@ -151,7 +102,7 @@ ENDS = ("_std", "_min", "_max")
 
 
 def test_one_system_in_a_terminal() -> None:
-    lines = [line.split() for line in printed(result(("alpha",))).splitlines()]
+    lines = [line.split() for line in printed(discovery_result(("alpha",))).splitlines()]
     assert lines[0] == ["all", "alpha", "2", "folds"]
     assert ["NED", "0.300", "0.100", "0.200", "0.400"] in lines
     assert ["Token", "recall", "-", "-", "-", "-"] in lines
@@ -159,12 +110,12 @@ def test_one_system_in_a_terminal() -> None:
 
 
 def test_several_systems_in_a_terminal() -> None:
-    lines = [line.split() for line in printed(result()).splitlines()]
+    lines = [line.split() for line in printed(discovery_result()).splitlines()]
     assert ["alpha", "0.300", "0.600", "-", "0.600", "1,234"] in lines
     assert ["Note:", "a", "note", "with", "<script>"] in lines
 
 
 @pytest.mark.parametrize("count", [1, 30])
 def test_pages_of_few_and_of_many_systems(count: int) -> None:
-    text = text_of(page(result(tuple(f"s{number}" for number in range(count)))))
+    text = text_of(page(discovery_result(tuple(f"s{number}" for number in range(count)))))
     assert f"s{count - 1}" in text

@@ -1,64 +1,18 @@
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import swsdask.render.sections as rendered
 from swsdask.model.leaderboard import leaderboard_of
 from swsdask.model.measures import describe, written
-from swsdask.model.results import CURVES, SCORES, Result
 from swsdask.render import pages
 from swsdask.render.html import page
 from swsdask.render.sections import COLUMNS, KINDS, _ticks, calibration, plots
-from tests.results import table, three_systems
-
-GRID = np.linspace(-10.0, 10.0, 81).tolist()
-THRESHOLD = 4.2
-
-
-def entropy(log_odds: float) -> float:
-    p = 1 / (1 + math.exp(-log_odds))
-    return -(p * math.log2(p) + (1 - p) * math.log2(1 - p))
-
-
-def error_rate(log_odds: float) -> float:
-    return 1 / (1 + math.exp(abs(log_odds)))
-
-
-NO_SCORES = {"ece": entropy, "ape": error_rate}
-
-
-def calibrated_systems(names: tuple[str, ...] = ("good", "middling", "weak")) -> Result:
-    """Three systems with made-up cross entropies: `share` of that of no scores after the best map, more as given."""
-    result = three_systems(names)
-    scores, points = [], []
-    for condition in ("all", "oov=true", "oov=false"):
-        for k, name in enumerate(names):
-            share = 0.2 + 0.25 * k
-            curves = {"default": lambda x: 1.0, "pav": lambda x, s=share: s - 0.05, "affine": lambda x, s=share: s}
-            curves["actual"] = lambda x, s=share, k=k: s + 0.04 * k * abs(x)
-            for cost, no_scores in NO_SCORES.items():
-                points += [
-                    (name, condition, f"{cost}_{kind}", -x, x, of(x) * no_scores(x))
-                    for kind, of in curves.items()
-                    for x in GRID
-                ]
-            values = [curves["actual"](-THRESHOLD), share, 0.04 * k * THRESHOLD, share - 0.05, 0.05, 0.9, -0.3, 0.31]
-            numbers = dict(zip([c for c in COLUMNS if c not in ("mtwv", "impute_score")], values, strict=False))
-            numbers |= {"n_given_target": 18, "n_imputed_target": 4, "n_given_nontarget": 120}
-            numbers |= {"n_imputed_nontarget": 59_858, "impute_score": -3.5, "bayes_threshold": THRESHOLD}
-            scores += [(name, condition, None, measure, float(value)) for measure, value in numbers.items()]
-    return Result.of(
-        pa.concat_tables([result.table.cast(SCORES), table(scores, SCORES)]),
-        pa.concat_tables([result.curve_table.cast(CURVES), table(points, CURVES)]),
-        result.manifest,
-        result.notes,
-    )
+from tests.results import GRID, THRESHOLD, calibrated_systems, entropy, error_rate, three_systems
 
 
 def points_of(path: str) -> list[tuple[float, float]]:

@@ -21,7 +21,7 @@ from swsdask.model.errors import InputError, Problems
 from swsdask.model.system_rows import SystemRows
 from swsdask.nightly.inbox import look
 from swsdask.places import stamps
-from tests.cli.conftest import ECF, QUERIES, RTTM
+from tests.small_evaluation import ECF, QUERIES, RTTM
 
 ROWS = 24
 TABLE = pa.table(

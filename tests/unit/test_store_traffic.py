@@ -31,7 +31,7 @@ from swsdask.scoring.rounds import ResultTables
 from swsdask.scoring.score import score_archive
 from swsdask.statistics.alignment import trial_columns
 from tests.bench.data import Shape, SimulatedRun, tables_of
-from tests.cli.conftest import ECF, QUERIES, RTTM, RUN
+from tests.small_evaluation import ECF, QUERIES, RTTM, RUN
 from tests.traffic import Traffic, traffic
 
 N_SYSTEMS = 5

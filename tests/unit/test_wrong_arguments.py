@@ -11,9 +11,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.places.reading import parted
-from tests.cli.conftest import Files, files
-
-__all__ = ["files"]
+from tests.small_evaluation import Files
 
 TABLE = pd.DataFrame({"query": ["q"], "document": ["d"]})
 

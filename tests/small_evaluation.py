@@ -1,12 +1,9 @@
+"""A small evaluation as texts and on disk: two recordings, three queries, a run."""
+
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
-
-from swsdask.cli import main
 
 ECF = """<ecf source_signal_duration="60" language="english" version="1">
 <excerpt audio_filename="audio/a.wav" channel="1" tbeg="0" dur="30" source_type="bnews"/>
@@ -40,31 +37,8 @@ RUN = """<kwslist kwlist_filename="x" language="english" system_id="first">
 
 
 @dataclass
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def swsdask(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """The command line, in this process: swsdask("score", ...) gives its exit code, stdout and stderr."""
-
-    def call(*arguments: str | Path) -> Outcome:
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capfd.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
-
-
-@dataclass
 class Files:
-    """A tiny evaluation on disk: folder/reference/*, folder/run.kwslist.xml."""
+    """The small evaluation on disk: folder/reference/*, folder/first.kwslist.xml."""
 
     folder: Path
 
@@ -81,18 +55,3 @@ class Files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    made = Files(tmp_path)
-    made.write("reference/x.ecf.xml", ECF)
-    made.write("reference/x.rttm", RTTM)
-    made.write("reference/x.kwlist.xml", QUERIES)
-    made.write("first.kwslist.xml", RUN)
-    return made
-
-
-def long_form(rows: Sequence[dict[str, object]]) -> dict[str, object]:
-    """measure -> value of the numbers over all queries and conditions."""
-    return {str(r["measure"]): r["value"] for r in rows if r["query"] is None and r["condition"] == "all"}
