@@ -61,7 +61,7 @@ class MemoryCell:
 
 @dataclass(frozen=True, eq=False)
 class CellArchive:
-    """An archive that is only runs and cells; `cells` gives what it was made with, whatever size is asked for."""
+    """An archive that is only runs and cells; `cells` gives what it was made with, whatever size is requested."""
 
     runs: tuple[Run, ...]
     cut: Mapping[str, Sequence[Any]]

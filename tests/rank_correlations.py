@@ -16,7 +16,7 @@ def of_numbers(
     condition: str = "all",
     asked: Sequence[str] | None = None,
 ) -> Result:
-    """The result of systems with these numbers by measure, all asked for unless told."""
+    """The result of systems with these numbers by measure, all requested unless `asked` says otherwise."""
     rows = [
         (system, condition, None, measure, value)
         for measure, values in numbers.items()

@@ -1,4 +1,4 @@
-"""A replicate as files: every query that was drawn stands in the query list and the runs as often as it was drawn."""
+"""A replicate as files: the query list and the runs have every query as often as it was drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DETECTED = re.compile(r'<detected_kwlist kwid="([^"]*)".*?</detected_kwlist>\n'
 
 
 def write_replicate(source: Path, target: Path, times: Mapping[str, int]) -> None:
-    """From the files of `simulate.evaluation`: `times` says how often a query stands there, none for those it lacks."""
+    """From the files of `simulate.evaluation`: `times` says how often they have a query, none for those it lacks."""
     (target / "runs").mkdir(parents=True)
     (target / "sim.ecf.xml").write_bytes((source / "sim.ecf.xml").read_bytes())
     words = (source / "sim.rttm").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -27,7 +27,7 @@ def write_replicate(source: Path, target: Path, times: Mapping[str, int]) -> Non
 
 
 def write_drawn_documents(source: Path, target: Path, times: Mapping[str, int]) -> None:
-    """The same with documents, in the ECF, the RTTM and the runs: `times` says how often one stands there."""
+    """The same with documents, in the ECF, the RTTM and the runs: `times` says how often they have one."""
     (target / "runs").mkdir(parents=True)
     (target / "sim.kwlist.xml").write_bytes((source / "sim.kwlist.xml").read_bytes())
     for name in ["sim.ecf.xml", "sim.rttm", *(f"runs/{f.name}" for f in (source / "runs").iterdir())]:

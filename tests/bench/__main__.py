@@ -1,6 +1,6 @@
 """Run the benches, all or the named ones; print their table, and write it to RESULTS.md if all ran at full size.
 
-What stands in RESULTS.md from its second heading on is written by hand, and stays.
+RESULTS.md from its second heading on is written by hand, and stays.
 """
 
 from __future__ import annotations

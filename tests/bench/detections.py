@@ -141,9 +141,9 @@ def detections(
     shares: Sequence[float] | None = None,
     rows_per_block: int = 5_000_000,
 ) -> DetectionBlocks:
-    """Prepare `n_rows` detections per system; nothing is made before a block is asked for.
+    """Prepare `n_rows` detections per system; nothing is made before a block is read.
 
-    `shares` tells how the detections are spread over the queries (relative numbers, one per query; by default the
+    `shares` says how the detections are spread over the queries (relative numbers, one per query; by default the
     k-th query has about 1/(k + 10)). Occurrences are spread evenly.
     """
     rng = np.random.default_rng([seed, 0])

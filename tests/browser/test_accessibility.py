@@ -46,11 +46,11 @@ PAGES = (
 
 SCRIPT = """
     axe.run(document, {resultTypes: ["violations"]}).then((found) => {
-        const told = document.createElement("pre");
-        told.id = "axe";
-        told.textContent = JSON.stringify(found.violations.flatMap((rule) =>
+        const reported = document.createElement("pre");
+        reported.id = "axe";
+        reported.textContent = JSON.stringify(found.violations.flatMap((rule) =>
             rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")}: ${rule.help}`)));
-        document.body.append(told);
+        document.body.append(reported);
     });
 """
 
@@ -69,9 +69,9 @@ def violations(page: str, folder: Path, *options: str) -> Sequence[str]:
     axe = Path(os.environ["AXE"]).read_text(encoding="utf-8")
     looked_at = POLICY.sub("", page).replace("</body>", f"<script>{axe}</script><script>{SCRIPT}</script></body>")
     opened = open_page(looked_at, folder, *options)
-    told = re.search(r'<pre id="axe">(.*?)</pre>', opened.dom, re.DOTALL)
-    assert told is not None, opened.console
-    found: list[str] = json.loads(html.unescape(told.group(1)))
+    reported = re.search(r'<pre id="axe">(.*?)</pre>', opened.dom, re.DOTALL)
+    assert reported is not None, opened.console
+    found: list[str] = json.loads(html.unescape(reported.group(1)))
     return found
 
 

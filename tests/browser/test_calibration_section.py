@@ -36,7 +36,7 @@ def test_plots_are_drawn_where_they_can_be_read(tmp_path: Path) -> None:
     assert said == "12,true,true,true"
 
 
-def test_plots_stand_side_by_side_each_above_its_downloads(tmp_path: Path) -> None:
+def test_plots_are_side_by_side_each_above_its_downloads(tmp_path: Path) -> None:
     said = found(
         """
         const box = (element) => element.getBoundingClientRect();

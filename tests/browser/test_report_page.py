@@ -25,7 +25,7 @@ def after(script: str, folder: Path, result: Result | None = None) -> str:
     return played(script, page(three_systems() if result is None else result), folder)
 
 
-def test_conditions_stand_side_by_side(tmp_path: Path) -> None:
+def test_conditions_are_side_by_side(tmp_path: Path) -> None:
     """Bars of the chosen measure, 100 % from the least value or 0 to the greatest, and the DET plots when opened."""
     found = after(
         """
@@ -231,7 +231,7 @@ def test_another_condition_can_be_chosen(tmp_path: Path) -> None:
     assert found == "true,true,false"
 
 
-def test_the_nearest_point_of_a_curve_tells_its_numbers(tmp_path: Path) -> None:
+def test_the_nearest_point_of_a_curve_shows_its_numbers(tmp_path: Path) -> None:
     found = after(
         """
         const figure = document.querySelector(".det");

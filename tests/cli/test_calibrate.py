@@ -166,7 +166,7 @@ def refused(outcome: Outcome, *parts: str) -> None:
         (("0.1", "0.9", "0.1", "0.9"), ["gamma = -", "higher scores mean higher confidence"]),
     ],
 )
-def test_scores_that_no_map_can_mend_are_refused(
+def test_scores_that_no_map_can_correct_are_refused(
     swsdask: Call, files: Files, scores: tuple[str, ...], parts: list[str]
 ) -> None:
     run = RUN

@@ -156,12 +156,15 @@ def test_each_run_has_its_own_oov_count(swsdask: Swsdask, reference: Path, files
     ]
     assert set(errors.queries["condition"]) == {"all", "oov_count=0", "oov_count=2"}
     (tmp_path / "third.tsv").write_text("query\tdocument\tstart\tduration\tscore\tdecision\nK1\ta\t1\t1\t.5\tYES\n")
-    told = swsdask("score", reference, files.run, tmp_path / "third.tsv", "--by", "oov_count")
-    assert (told.code, told.err) == (2, "swsdask: condition key 'oov_count': no oov_count in the runs of third.\n")
+    reported = swsdask("score", reference, files.run, tmp_path / "third.tsv", "--by", "oov_count")
+    assert (reported.code, reported.err) == (
+        2,
+        "swsdask: condition key 'oov_count': no oov_count in the runs of third.\n",
+    )
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "reported"),
     [
         ("n_word", "Nearest: n_words."),
         ("n_words:quartile", "no value 'quartile'. Nearest: quartiles. Values"),
@@ -173,10 +176,12 @@ def test_each_run_has_its_own_oov_count(swsdask: Swsdask, reference: Path, files
         ("n_phones", "has no values here: it reads a lexicon (--lexicon)."),
     ],
 )
-def test_keys_that_cannot_be_requested(swsdask: Swsdask, reference: Path, files: Files, key: str, told: str) -> None:
+def test_keys_that_cannot_be_requested(
+    swsdask: Swsdask, reference: Path, files: Files, key: str, reported: str
+) -> None:
     outcome = swsdask("score", reference, files.run, "--by", key)
     assert outcome.code == 2
-    assert told in outcome.err
+    assert reported in outcome.err
 
 
 def test_occurrences_go_with_virtual_trials(swsdask: Swsdask, reference: Path, files: Files) -> None:

@@ -143,9 +143,9 @@ def test_official_files(swsdask: Call, folder: Path, definition: Definition, fil
     if definition == "tdev2":
         assert (out / "tde/coverage").read_text() == "metric: coverage\ncoverage: 1.0\n"
         assert (out / "tde/ned").read_text() == f"metric: ned\nscore: {1 / 6!r}\n"
-        told = json.loads((out / "tde/scores.json").read_text())["c"]
-        assert told["matching"] is None
-        assert told["nlp"] == {"ned": 1 / 6, "coverage": 1.0, "npairs": 2, "nwords": 3}
+        reported = json.loads((out / "tde/scores.json").read_text())["c"]
+        assert reported["matching"] is None
+        assert reported["nlp"] == {"ned": 1 / 6, "coverage": 1.0, "npairs": 2, "nwords": 3}
     else:
         assert "boundary total\n#folds:    2\n#samples:  2\n" in (out / "tde/boundary").read_text()
 
@@ -180,7 +180,7 @@ def speakers(folder: Path) -> Path:
     return path
 
 
-def test_a_dry_run_reads_and_tells(swsdask: Call, folder: Path) -> None:
+def test_a_dry_run_reads_and_reports(swsdask: Call, folder: Path) -> None:
     outcome = swsdask("discover", folder / "one.classes", *corpus(folder), "--dry-run", "--measures", "type")
     assert outcome.code == 0, outcome.err
     assert "2 files, 9 phones, 3 words" in outcome.out
@@ -189,7 +189,7 @@ def test_a_dry_run_reads_and_tells(swsdask: Call, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         (("--measures", "matchin"), "measure 'matchin' is unknown under document. Nearest: matching"),
         (("--measures", "matching", "--definition", "tdev2"), "measure 'matching' is unknown under tdev2"),
@@ -200,10 +200,10 @@ def test_a_dry_run_reads_and_tells(swsdask: Call, folder: Path) -> None:
         (("--folds", "nowhere"), "nowhere: expected a file or folder; found nothing there"),
     ],
 )
-def test_wrong_options(swsdask: Call, folder: Path, options: tuple[str, ...], told: str) -> None:
+def test_wrong_options(swsdask: Call, folder: Path, options: tuple[str, ...], reported: str) -> None:
     outcome = swsdask("discover", folder / "one.classes", *corpus(folder), *options)
     assert outcome.code == 2
-    assert told in outcome.err
+    assert reported in outcome.err
     assert "Traceback" not in outcome.err
 
 
@@ -316,7 +316,7 @@ def test_how_many_folds(swsdask: Call, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         (("0",), "n_folds"),
         (("2", "--definition", "tdev2"), "tdev2 has no folds"),
@@ -324,13 +324,13 @@ def test_how_many_folds(swsdask: Call, folder: Path) -> None:
     ],
 )
 def test_folds_that_nobody_makes(
-    swsdask: Call, folder: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
+    swsdask: Call, folder: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], reported: str
 ) -> None:
     monkeypatch.chdir(folder)
     (folder / "one.folds").write_text("f1 0 1\n")
     outcome = swsdask("discover", "one.classes", *corpus(folder), "--n-folds", *options)
     assert outcome.code == 2
-    assert told in outcome.err
+    assert reported in outcome.err
 
 
 def test_a_folder_of_class_files(swsdask: Call, folder: Path) -> None:
@@ -353,14 +353,14 @@ def test_what_no_fold_has_and_what_has_no_phones_is_reported(swsdask: Call, fold
     given: Any = ("discover", folder / "odd.classes", *corpus(folder), *how)
     outcome = swsdask(*given, "--folds", folder / "one.folds", "--speakers", speakers(folder))
     assert outcome.code == 0, outcome.err
-    told = [line.removeprefix("Note: ") for line in outcome.out.splitlines()]
+    reported = [line.removeprefix("Note: ") for line in outcome.out.splitlines()]
     for note in (
         "all: 2 of 3 words left out: not inside one stretch of a fold.",
         "odd: all: 3 of 6 fragments left out: not inside one stretch of a fold.",
         "odd: 1 fragment without phones.",
     ):
-        assert note in told
-    assert not [note for note in told if "within_talker" in note and "left out" in note]
+        assert note in reported
+    assert not [note for note in reported if "within_talker" in note and "left out" in note]
     assert "not inside" not in swsdask(*given).out
 
 
@@ -371,8 +371,8 @@ def test_a_note_that_holds_for_many_systems_is_one_line(swsdask: Call, folder: P
         (folder / f"s{number}.classes").write_text(f"{CLASSES}{silent}")
     outcome = swsdask("discover", *sorted(folder.glob("s*.classes")), *corpus(folder), *how)
     assert outcome.code == 0, outcome.err
-    told = [line.removeprefix("Note: ") for line in outcome.out.splitlines() if "without phones" in line]
-    assert told == ["4 of 5 systems (s1, s2, s3 and 1 more), together: 10 fragments without phones."]
+    reported = [line.removeprefix("Note: ") for line in outcome.out.splitlines() if "without phones" in line]
+    assert reported == ["4 of 5 systems (s1, s2, s3 and 1 more), together: 10 fragments without phones."]
 
 
 def test_nothing_to_find_is_no_class_file(swsdask: Call, tmp_path: Path) -> None:

@@ -268,21 +268,21 @@ def test_a_file_whose_name_looks_like_a_name_and_a_file(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         (["one=first.kwslist.xml", "first.kwslist.xml"], "all RUNs as NAME=FILE, as one=first.kwslist.xml, or none"),
         (["one=first.kwslist.xml", "one=other.xml"], "one names two RUNs: first.kwslist.xml and other.xml"),
     ],
 )
 def test_runs_are_named_all_or_none(
-    swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch, given: list[str], told: str
+    swsdask: Call, files: Files, monkeypatch: pytest.MonkeyPatch, given: list[str], reported: str
 ) -> None:
     monkeypatch.chdir(files.folder)
     outcome = swsdask("score", files.reference, *given)
     assert outcome.code == 2
-    assert told in outcome.err
+    assert reported in outcome.err
     runs = [word for run in given for word in ("--run", run)]
-    assert told in swsdask("ingest", files.folder / "archive", files.reference, *runs).err
+    assert reported in swsdask("ingest", files.folder / "archive", files.reference, *runs).err
 
 
 def test_a_system_of_an_archive_may_be_named_like_a_file_with_its_name(swsdask: Call, files: Files) -> None:
@@ -448,7 +448,7 @@ def test_a_plan_has_no_json(swsdask: Call, files: Files) -> None:
     assert "--dry-run prints the plan in words" in outcome.err
 
 
-def test_replacing_is_reported_as_it_is_asked_for(swsdask: Call, files: Files) -> None:
+def test_replacing_is_reported_as_it_is_requested(swsdask: Call, files: Files) -> None:
     archive = files.folder / "archive"
     assert swsdask("ingest", archive, files.reference, "--run", files.run).code == 0
     files.write("first.kwslist.xml", RUN.replace("0.9", "0.8"))

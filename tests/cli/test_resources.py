@@ -80,7 +80,7 @@ def test_nothing_is_said_where_nothing_is_reported(swsdask: Call, files: Files, 
     assert "resources.toml" not in outcome.out
 
 
-def test_a_load_that_is_asked_for_and_not_told_is_noted(swsdask: Call, told: Files) -> None:
+def test_a_load_that_is_requested_and_not_given_is_noted(swsdask: Call, told: Files) -> None:
     note = "no isf, pl: there is no resources.toml"
     asked = ("--measures", "mtwv,isf,pl")
     assert note not in swsdask("score", told.reference, told.run, *asked).out

@@ -64,7 +64,7 @@ def test_the_page_shows_every_function_and_every_pair(made: GapStudy) -> None:
     assert (np.diff(greys.ravel()[order]) <= 0).all()
 
 
-def test_a_page_of_one_replicate_tells_no_averages() -> None:
+def test_a_page_of_one_replicate_has_no_averages() -> None:
     text = gap_page(gap_study(5, 1, SerialExecutor()), "s")
     assert "averaged over replicates" not in text
     assert 'class="middling"' not in text

@@ -51,7 +51,7 @@ def test_repeated_lines_are_counted(swsdask: Call, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["c.phn", "c.cross", "c.split", "s.classes"])
-def test_content_tells_where_names_do_not(swsdask: Call, folder: Path, name: str) -> None:
+def test_content_decides_where_names_do_not(swsdask: Call, folder: Path, name: str) -> None:
     by_name = swsdask("validate", "-q", name).out.partition(": ")[2]
     (folder / name).rename(folder / "plain")
     assert swsdask("validate", "-q", "plain").out == f"plain: {by_name}"
@@ -123,7 +123,7 @@ def test_a_corpus_against_itself(swsdask: Call, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ((), "Give the files to check."),
         (("s.classes", "--phones", "c.phn"), "A corpus needs the alignments"),
@@ -131,10 +131,10 @@ def test_a_corpus_against_itself(swsdask: Call, folder: Path) -> None:
         (("--phones", "s.classes", "--words", "c.wrd"), "s.classes:1: expected 4 fields"),
     ],
 )
-def test_wrong_options(swsdask: Call, folder: Path, options: tuple[str, ...], told: str) -> None:
+def test_wrong_options(swsdask: Call, folder: Path, options: tuple[str, ...], reported: str) -> None:
     outcome = swsdask("validate", "-q", *options)
     assert outcome.code == 2
-    assert told in outcome.err
+    assert reported in outcome.err
 
 
 def test_many_problems_are_listed_all(swsdask: Call, folder: Path) -> None:

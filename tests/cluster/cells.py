@@ -24,7 +24,7 @@ from tests.engines import MemoryCell
 
 @dataclass(frozen=True, eq=False)
 class WaitingCell(MemoryCell):
-    """A cell that tells which process reads it, and is read when the file `go` is there."""
+    """A cell that notes which process reads it, and is read when the file `go` is there."""
 
     folder: Path
 
@@ -52,7 +52,7 @@ class FaultyCell(MemoryCell):
 
 @dataclass(frozen=True)
 class WaitingTask:
-    """A task that tells which process works on it, and is done when the file `go` is there."""
+    """A task that notes which process works on it, and is done when the file `go` is there."""
 
     task: FragmentTask
     folder: Path

@@ -1,4 +1,4 @@
-"""Many systems of an archive are scored by worker processes that nobody has asked for: the same bits."""
+"""Many systems of an archive are scored by worker processes without `--executor`: the same bits."""
 
 from __future__ import annotations
 

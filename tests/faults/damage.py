@@ -30,7 +30,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def flipped(sample: Sample, copy: Path, seed: int) -> tuple[Path, Outcome]:
-    """Flip a bit of a file, chosen by the seed, in a copy of an archive that is as the sample; then mend it."""
+    """Flip a bit of a file, chosen by the seed, in a copy of an archive that is as the sample; then restore it."""
     file, whole = _flipped_of(copy, files_of(copy), seed)
     outcome = sample.outcome(copy)
     (copy / file).write_bytes(whole)
@@ -58,10 +58,10 @@ def is_right(file: Path, outcome: Outcome) -> bool:
 
 
 def exchanged(folder: Path) -> Iterator[tuple[str, str]]:
-    """Exchange the first files of two systems, then two row groups of one, and mend it: what was done, in which file.
+    """Exchange the first files of two systems, then two row groups of one, and restore them: what was done, where.
 
-    The exchanged file stands where the archive is told of the other, with a footer of its own; of the row groups, the
-    bytes of a column are exchanged as far as they go.
+    The exchanged file has the name of the other, with a footer of its own; of the row groups, the bytes of a column are
+    exchanged as far as they go.
     """
     runs = open_archive(str(folder)).stored_runs
     one, other = (folder / run.fragments[0].file.file for run in runs[:2])

@@ -46,7 +46,7 @@ from tests.results import three_systems
 class Work:
     """Writing in a folder.
 
-    `prepare` makes the folder, `work` writes, `state` tells what a reader finds (an error of it names a file),
+    `prepare` makes the folder, `work` writes, `state` returns what a reader finds (an error of it names a file),
     `clean` does what the next writer does, after which `files` are all that may be there. `may_refuse`: where the
     work is cut short, a reader may find one clear error until it is done again.
     """

@@ -1,4 +1,4 @@
-"""The command with worker processes, one of which is killed, frozen or told to end in some phase of it.
+"""The command with worker processes, one of which is killed, frozen or sent SIGTERM in some phase of it.
 
 The processes are those that the command starts itself, or a scheduler and workers with nannies that run elsewhere. A
 frozen client goes on after a while; all others stay frozen. Afterwards the numbers must be those of one process, or the

@@ -127,7 +127,7 @@ def test_class_files_say_what_was_written(file: tuple[str, list[tuple[str, list[
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.integers(0, 3))
-def test_folds_are_numbered_as_they_stand(sizes: list[int], blanks_behind: int) -> None:
+def test_folds_are_numbered_in_the_order_of_the_file(sizes: list[int], blanks_behind: int) -> None:
     text = "\n".join("f 0 1\n" * size for size in sizes) + "\n" * blanks_behind
     problems = Problems()
     with TemporaryDirectory() as folder:

@@ -91,7 +91,7 @@ def test_exemplars(world: World) -> None:
         assert {one["phones"]: one["members"] for one in each["common"]}.items() <= spelled.items()
 
 
-def test_some_members_stand_for_a_large_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_members_represent_a_large_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of five members three are taken, at 0, 5 // 3 and 10 // 3."""
     monkeypatch.setattr(score, "MOST_MEMBERS", 3)
     phones = [("f", 1000 * n, 1000 * n + 1000, label) for n, label in enumerate("aabab")]

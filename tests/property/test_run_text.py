@@ -36,7 +36,7 @@ def test_utf8_is_cut_between_characters(text: str, block: int) -> None:
 
 
 @given(texts, st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]), st.integers(4, 50))
-def test_a_byte_order_mark_tells_the_encoding(text: str, encoding: str, block: int) -> None:
+def test_a_byte_order_mark_gives_the_encoding(text: str, encoding: str, block: int) -> None:
     assume(not (encoding == "utf-16" and text.startswith("\0")))  # begins as UTF-32 does
     assert decoded(text.encode(encoding), block) == (text.encode(), None)
 

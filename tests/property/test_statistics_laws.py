@@ -110,7 +110,7 @@ def test_query_ladder(world: World) -> None:
 
 
 @given(worlds(no_targets=True))
-def test_classes_tell_what_conditions_tell(world: World) -> None:
+def test_numbers_of_conditions_follow_from_those_of_classes(world: World) -> None:
     reference = world.reference
     table = class_targets(reference)
     for number, condition in enumerate(reference.conditions):

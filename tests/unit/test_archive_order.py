@@ -223,7 +223,7 @@ def placed(rows, **more) -> RunPiece:
 
 @given(st.lists(READ, min_size=1, max_size=20), st.randoms(use_true_random=False), st.lists(st.integers(0, 20)))
 def test_content_is_of_the_order_where_rows_have_positions(rows, random, cuts) -> None:
-    """However the input is cut; and of the sign of zeros, which MediaEval's tool tells apart."""
+    """However the input is cut; and of the sign of zeros, which MediaEval's tool distinguishes."""
     shuffled = random.sample(rows, len(rows))
     edges = [0, *sorted(cuts), len(rows)]
     parts = [RowSum.of(placed(rows[begin:end], dictionary=["é"])) for begin, end in pairwise(edges)]
@@ -284,7 +284,7 @@ def test_content_sees_every_column(other) -> None:
     assert RowSum.of(piece([BASE])).digest(None) != RowSum.of(piece([other])).digest(None)
 
 
-def test_content_tells_what_is_said_apart() -> None:
+def test_content_distinguishes_what_is_said() -> None:
     rows = [("q", "d", 1, 0, 5, 0.0, 1)]
     assert RowSum.of(piece(rows)).digest(None) == RowSum.of(piece([("q", "d", 1, 0, 5, -0.0, 1)])).digest(None)
     assert RowSum.of(piece(rows)).digest(None) != RowSum.of(piece(rows)).digest((0.0, 1.0))

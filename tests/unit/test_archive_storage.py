@@ -431,7 +431,7 @@ def test_a_store_that_never_lists_what_it_has_ends_a_commit(monkeypatch: pytest.
         write_runs(Storage(url), TABLES, [source(rows(8))], EvaluationSettings())
 
 
-def test_a_name_in_an_archive_file_stands_before_it(tmp_path: Path) -> None:
+def test_a_name_in_an_archive_file_comes_before_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("x/m.json", "{}")
     assert Storage(f"zip://::{tmp_path}/a.zip").place("m.json") == f"zip://m.json::{tmp_path}/a.zip"

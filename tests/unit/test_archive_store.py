@@ -340,7 +340,7 @@ def test_vacuum_removes_what_no_version_names(url: str) -> None:
     assert [len(detections(open_archive(url, version), "a")[0]) for version in (1, 2)] == [300, 20]
 
 
-def test_progress_tells_what_was_done(url: str) -> None:
+def test_progress_reports_what_was_done(url: str) -> None:
     seen = Seen()
     layout = Layout(buckets=4, rows_per_group=5, rows_per_fragment=10)
     write(url, source(rows(30)), source(rows(20), "b"), layout=layout, progress=seen)
@@ -378,7 +378,7 @@ def test_an_executor_changes_nothing(tmp_path: Path) -> None:
         assert as_rows(detections(here, system)) == as_rows(detections(there, system))
 
 
-def test_ids_never_stand_in_paths(tmp_path: Path) -> None:
+def test_ids_are_never_in_paths(tmp_path: Path) -> None:
     hostile = "../../x"
     archive = write(str(tmp_path / "archive"), Pieces((piece(rows(30), hostile),)))
     assert [run.system for run in archive.runs] == [hostile]

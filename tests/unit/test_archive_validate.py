@@ -110,7 +110,7 @@ def test_a_reference_is_checked_first_and_once(folder: Path) -> None:
     assert report.total == 0
 
 
-def test_unknown_queries_and_documents_at_the_line_where_they_first_stand(folder: Path) -> None:
+def test_unknown_queries_and_documents_are_reported_at_their_first_lines(folder: Path) -> None:
     mend(folder / "run.xml", 'kwid="K2"', 'kwid="K9"')
     mend(folder / "run.xml", 'file="b"', 'file="z"')
     assert places(validate([str(folder / "run.xml")])) == []
@@ -205,7 +205,7 @@ def test_a_file_in_another_ones_place(folder: Path) -> None:
     assert [problem.found for problem in report.problems] == ["an RTTM reference", "an ECF"]
 
 
-def test_files_that_cannot_be_told_or_read(folder: Path) -> None:
+def test_files_that_cannot_be_recognised_or_read(folder: Path) -> None:
     (folder / "what").write_text("what is this\n")
     (folder / "empty").write_text("")
     report = validate([str(folder / name) for name in ("what", "empty", "absent", "run.xml")])

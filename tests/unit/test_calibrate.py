@@ -1,4 +1,4 @@
-"""Maps of scores, their file, and what becomes of runs that they are applied to."""
+"""Maps of scores, their file, and the runs that they are applied to."""
 
 from __future__ import annotations
 

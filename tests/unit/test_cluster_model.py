@@ -96,7 +96,8 @@ def test_what_a_lost_worker_had_is_computed_again() -> None:
 
 def test_a_part_whose_end_nobody_heard_of_is_lost_too() -> None:
     # Messages take 1 s: both parts are there at 3; one worker is lost before the scheduler hears of its part at 4. The
-    # other computes it from 5 to 7, merges from 9 on (7 + 1 heard, 1 told), is heard at 10; the union comes at 11.
+    # other computes it from 5 to 7, merges from 9 on (a message to the scheduler and one from it), is heard at 10; the
+    # union comes at 11.
     found = Cluster(Machines(2, message_s=1.0, lost_at=(3.5,))).run([Phase("map", [Work(2), Work(2)])])
     assert found.seconds == 11.0
     assert found.again == 1

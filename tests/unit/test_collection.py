@@ -42,7 +42,7 @@ def test_counts() -> None:
     }
 
 
-def test_nothing_is_said_of_a_vocabulary_that_nobody_told() -> None:
+def test_nothing_is_said_of_a_vocabulary_that_is_not_given() -> None:
     held = archive({})
     found = collection_statistics(held.queries, build_reference(held, EvaluationSettings()))
     assert not any("oov" in name for name in found)

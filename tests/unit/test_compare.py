@@ -172,7 +172,7 @@ def test_otwv_of_a_replicate_under_compat_kwseval_has_the_highest_score_of_the_q
 def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
     files: Path, once: Path, tmp_path: Path, replicates: int, chosen: dict[str, Any], by: str
 ) -> None:
-    """Documents and queries stand in the files as often as they were drawn."""
+    """The files have documents and queries as often as they were drawn."""
     files = once if chosen.get("compat") == "mediaeval" else files
     every = [name for name in EVERY if name not in UNDEFINED.get(chosen.get("compat", "none"), ())]
     asked = {"evaluation": {"operating_point": {"beta": 20.0}, **chosen}}
@@ -449,7 +449,7 @@ def test_too_few_replicates_for_so_many_pairs_are_noted() -> None:
         assert sws.compare(apart, **enough).differences["p_adjusted"].max() < 0.05
 
 
-def test_queries_that_count_for_one_system_only_are_left_out_and_told() -> None:
+def test_queries_that_count_for_one_system_only_are_left_out_and_reported() -> None:
     values = {"a": [0.1, 0.9, 0.5, math.nan] * 5, "b": [0.3, 0.7, math.nan, 0.2] * 5}
     found = sws.compare(averaged(values), replicates=500)
     (row,) = found.differences.to_dict("records")

@@ -20,7 +20,7 @@ def test_f_scores_are_per_fold() -> None:
     assert made[4] == 2 * 0.25 * 0.75 / 1.0
 
 
-def test_an_f_score_stands_behind_its_recall_and_single_numbers_stay() -> None:
+def test_an_f_score_comes_after_its_recall_and_single_numbers_stay() -> None:
     one = np.array([1.0])
     made = with_f_scores({"ned": one, "type_precision": one, "type_recall": one, "n_pairs": one})
     assert list(made) == ["ned", "type_precision", "type_recall", "type_f_score", "n_pairs"]

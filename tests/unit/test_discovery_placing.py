@@ -214,7 +214,7 @@ def test_things_of_folds() -> None:
     np.testing.assert_equal(ratio(np.array([1, 0]), np.array([4, 0])), [0.25, np.nan])
 
 
-def test_what_a_corpus_tells_is_found_once_whoever_asks() -> None:
+def test_what_depends_on_the_corpus_alone_is_found_once() -> None:
     asked = []
 
     @per_corpus

@@ -36,7 +36,7 @@ def run(folder: Path) -> Path:
 
 @pytest.mark.parametrize("prolog", ["", '<?xml version="1.0"?>\n<!-- what was searched -->\n'])
 @pytest.mark.parametrize("encoding", TEXTS)
-def test_the_list_tells_the_encoding_of_both(tmp_path: Path, encoding: str, prolog: str) -> None:
+def test_the_list_gives_the_encoding_of_both(tmp_path: Path, encoding: str, prolog: str) -> None:
     evaluation = sws.open(reference(tmp_path, encoding, prolog=prolog))
     assert evaluation.archive.queries["text"].to_pylist() == [TEXTS[encoding]]
     table = sws.score(evaluation, ["n_hit", "n_target"], runs=run(tmp_path)).table.to_pylist()
@@ -45,7 +45,7 @@ def test_the_list_tells_the_encoding_of_both(tmp_path: Path, encoding: str, prol
 
 
 @pytest.mark.parametrize("encoding", [name for name in TEXTS if name != "UTF-8"])
-def test_without_the_attribute_the_xml_declaration_tells_it(tmp_path: Path, encoding: str) -> None:
+def test_without_the_attribute_the_xml_declaration_gives_the_encoding(tmp_path: Path, encoding: str) -> None:
     folder = reference(tmp_path, encoding, prolog=f'<?xml version="1.0" encoding="{encoding}"?>\n')
     path = folder / "t.kwlist.xml"
     path.write_bytes(path.read_bytes().replace(f'<kwlist encoding="{encoding}"'.encode(), b"<kwlist"))

@@ -65,7 +65,7 @@ def fault(path: Path | str) -> str:
 
 @pytest.mark.parametrize("name", ["x", "x.gz", "x.zip", "x.xml"])
 @pytest.mark.parametrize("content", [TEXT, *COMPRESSED.values()], ids=["plain", *COMPRESSED])
-def test_content_tells_the_compression_and_the_name_does_not(tmp_path: Path, content: bytes, name: str) -> None:
+def test_content_decides_the_compression_and_the_name_does_not(tmp_path: Path, content: bytes, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     assert read(path) == TEXT

@@ -95,7 +95,7 @@ def test_problems_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert [problem.line for problem in problems] == [2, 3, 5]
 
 
-def test_content_or_name_tells_what_it_is(tmp_path: Path) -> None:
+def test_content_or_name_decides_what_a_file_is(tmp_path: Path) -> None:
     for name, content in (("anything", GOOD), ("resources.toml", "# later\n"), ("b.resources.toml", "x = 1\n")):
         (tmp_path / name).write_text(content)
         assert sniff(str(tmp_path / name)) is Format.RESOURCES

@@ -98,7 +98,7 @@ def test_parquet_and_utf_16(file: Path) -> None:
         ("x.speakers", Format.SPEAKERS),
     ],
 )
-def test_the_name_tells_where_content_does_not(tmp_path: Path, name: str, expected: Format) -> None:
+def test_the_name_decides_where_content_does_not(tmp_path: Path, name: str, expected: Format) -> None:
     path = tmp_path / name
     path.write_text("what is this\n")
     assert sniff(str(path)) is expected

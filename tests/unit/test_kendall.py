@@ -37,7 +37,7 @@ def two(draw: st.DrawFn) -> tuple[F64, F64]:
 
 
 def of(ranking: str, things: str) -> F64:
-    """Values that rank things as they stand in `ranking`."""
+    """Values that rank things in the order of `ranking`."""
     return np.array([-ranking.index(thing) for thing in things], np.float64)
 
 

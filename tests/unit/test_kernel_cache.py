@@ -1,4 +1,4 @@
-"""Compiled kernels are kept where one can write, never used for other sources, and the user is told of compiling."""
+"""Compiled kernels are kept where one can write, never used for other sources; compiling is reported."""
 
 from __future__ import annotations
 

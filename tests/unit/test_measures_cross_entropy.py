@@ -1,4 +1,4 @@
-"""Cross entropy on evaluations small enough to work out by hand, what is imputed, and what readers are told."""
+"""Cross entropy on evaluations small enough to work out by hand, what is imputed, and what is reported."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_scores_that_mislead() -> None:
 
 
 def test_a_query_in_every_document() -> None:
-    """It has no non-target trial: its targets are in the pool, it has no number of its own, and both are told."""
+    """It has no non-target trial: its targets are in the pool, it has no number of its own, and both are reported."""
     bare = one_condition([4, 1], 4)
     rows: list[Row] = [(0, 0, 1.5, 1, True), (1, 0, 0.5, 1, True)]
     found = scored(rows, bare)

@@ -49,7 +49,7 @@ def test_a_name_with_a_point_adds_it_to_the_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [
         ("twv@", r"no point is set. Request twv@0.5, or set thresholds=\[0.5\]"),
         ("p_miss@", r"Request p_miss@0.001, or set p_fa_points=\[0.001\]"),
@@ -65,8 +65,8 @@ def test_a_name_with_a_point_adds_it_to_the_settings() -> None:
         ("precision_at_recall@1.5", "expected a number from 0 to 1 after the @"),
     ],
 )
-def test_what_is_no_point(name: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_what_is_no_point(name: str, reported: str) -> None:
+    with pytest.raises(SettingsError, match=reported):
         with_points(["atwv", name], settings())
 
 

@@ -50,7 +50,7 @@ def test_names_with_a_point() -> None:
     assert list(select_measures(["twv@1.0", "p_miss@", "mtwv"], measures)) == ["twv@1.0"]
 
 
-def test_systems_are_ranked_by_what_was_asked_for_first() -> None:
+def test_systems_are_ranked_by_the_first_requested_measure() -> None:
     assert ranking_measures(("n_hit", "atwv", "mtwv"), None) == ("atwv", "mtwv")
     assert ranking_measures(("eer", "mtwv"), None) == ("mtwv",)
     assert ranking_measures(("mtwv", "atwv"), ["n_queries", "mtwv", "atwv"]) == ("mtwv",)

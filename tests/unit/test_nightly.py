@@ -1070,7 +1070,7 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
     run = three_nights / "inbox/another/run.kwslist.xml"
     run.write_text(run.read_text().replace('score="', 'score="1', 1))
     place = three_nights / "nightly.toml"
-    place.write_text(f'notify = ["tee", "{three_nights}/told.json"]\n' + place.read_text())
+    place.write_text(f'notify = ["tee", "{three_nights}/notified.json"]\n' + place.read_text())
     handlers = logging.getLogger("swsdask").handlers[:]
     assert code_of([str(place), "--only", "demo", "--log-format", "json", "-v"]) == 0
     assert logging.getLogger("swsdask").handlers == handlers
@@ -1103,7 +1103,7 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
         assert [each["evaluation"] for each in warned if part in each["message"]] == ["demo"], part
     place.write_text(place.read_text().replace('"false", ', '"tee", '))
     assert [each for each in said if each.get("rows") and "seconds" in each and each["evaluation"] == "demo"]
-    assert (three_nights / "told.json").read_bytes() == (three_nights / "board/latest.json").read_bytes()
+    assert (three_nights / "notified.json").read_bytes() == (three_nights / "board/latest.json").read_bytes()
     assert code_of([str(place), "--only", "other"]) == 2
     assert "There are: demo." in capsys.readouterr().err
     assert not notify(["false"], b"")

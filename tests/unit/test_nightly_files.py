@@ -1,4 +1,4 @@
-"""The files that a night takes: whose they are, and what becomes of those that are refused, withdrawn or renamed."""
+"""The files that a night takes: whose they are, also if they are refused, withdrawn or renamed."""
 
 from __future__ import annotations
 

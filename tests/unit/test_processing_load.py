@@ -65,7 +65,7 @@ def test_units_say_the_same() -> None:
     assert {name: repr(value) for name, value in load(others).items()} == {n: repr(v) for n, v in hours.items()}
 
 
-def test_what_is_not_told_is_not_defined() -> None:
+def test_a_load_that_is_not_given_is_not_defined() -> None:
     whole: dict[str, Any] = {
         "query_hours": 1,
         "indexing": {"cpu_hours": 1, "peak_memory_gb": 1},

@@ -140,7 +140,7 @@ def test_conditions_with_enough_systems_are_in_the_report() -> None:
     assert rank_correlations(of_numbers({})) == ()
 
 
-def test_the_report_tells_who_wins_and_shows_every_pair() -> None:
+def test_the_report_says_who_wins_and_shows_every_pair() -> None:
     result = in_two_conditions(NUMBERS)
     whole = report(result, rank_correlations(result))
     assert "Rank correlation between measures" not in report(result)

@@ -303,7 +303,7 @@ class TestConditions:
         st.sampled_from(["exclude", "false_alarms_only"]),
         st.sampled_from(["virtual", "document"]),
     )
-    def test_classes_are_what_conditions_tell_apart(self, by, no_targets, trials) -> None:
+    def test_classes_are_what_conditions_distinguish(self, by, no_targets, trials) -> None:
         reference = build(self.evaluation(), by, no_targets=no_targets, trials=trials)
         said: dict[tuple, set[int]] = {}
         for query in range(reference.n_queries):

@@ -57,7 +57,7 @@ def test_a_difference_of_equal_systems_has_no_sign() -> None:
     assert ">-0.0000<" not in shown
 
 
-def test_intervals_are_whiskers_and_stand_under_the_numbers(result: Result, compared: Comparison) -> None:
+def test_intervals_are_whiskers_and_under_the_numbers(result: Result, compared: Comparison) -> None:
     without, shown = page(result), page(replace(result, comparison=compared))
     assert without.count('class="whisker"') == 0
     assert shown.count('class="whisker" d="M') == 1 + 3  # one in the key

@@ -19,7 +19,7 @@ from tests.results import table, three_systems
 FRAME = det.frame_down_to(1.0)
 
 
-def test_a_probability_stands_at_its_normal_deviate() -> None:
+def test_a_probability_is_at_its_normal_deviate() -> None:
     for axis in (FRAME.x, FRAME.y):
         ends = norm.ppf([axis.ticks[0], axis.ticks[-1]])
         for p in np.linspace(axis.ticks[0], axis.ticks[-1], 50).tolist():
@@ -36,7 +36,7 @@ def test_the_frame_is_that_of_nist_with_room_for_what_is_better() -> None:
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
-def test_what_lies_outside_stands_just_outside_or_at_the_edge(p: float) -> None:
+def test_points_outside_are_just_outside_or_at_the_edge(p: float) -> None:
     for axis in (FRAME.x, FRAME.y):
         low, high = sorted((axis.low, axis.high))
         position = axis.position(p)

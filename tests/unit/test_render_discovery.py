@@ -54,7 +54,7 @@ def text_of(page_text: str) -> str:
     return " ".join(part for part in parser.text if part)
 
 
-def test_the_page_tells_everything() -> None:
+def test_the_page_has_everything() -> None:
     text = text_of(report(discovery_result()))
     for told in ("2 systems", "1,000 phones", "0.300 ± 0.100", "1,234", "a note with <script>", "All, 2 folds"):
         assert told in text

@@ -19,7 +19,7 @@ def points_of(path: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (point.split() for point in path[1:].split("L"))]
 
 
-def test_curves_stand_where_their_numbers_say() -> None:
+def test_curves_are_where_their_numbers_say() -> None:
     result = calibrated_systems()
     section = calibration(result.curve_table, leaderboard_of(result.table))["oov=true"]
     assert [system["name"] for system in section["open"]] == list(leaderboard_of(result.table).ranked("oov=true"))

@@ -78,7 +78,7 @@ class Page(HTMLParser):
         return found
 
 
-def test_every_number_of_the_leaderboard_stands_in_its_row() -> None:
+def test_every_number_of_the_leaderboard_is_in_its_row() -> None:
     result = three_systems()
     seen = Page(page(result))
     found = leaderboard_of(result.table)
@@ -91,7 +91,7 @@ def test_every_number_of_the_leaderboard_stands_in_its_row() -> None:
     assert [re.sub(r"^\s*\d+\s*", "", row).strip() for row in leaders[:3]] == list(found.systems)
 
 
-def test_the_page_tells_signature_settings_inputs_notes_and_what_was_dropped() -> None:
+def test_the_page_has_signature_settings_inputs_notes_and_what_was_dropped() -> None:
     runs = {
         "good": {
             "rows": 1234,

@@ -112,7 +112,7 @@ def test_the_option_requires_out_and_one_tool(
     assert "--mediaeval-output goes with" in capfd.readouterr().err
 
 
-def test_numbers_that_were_not_asked_for_are_named(tmp_path: Path) -> None:
+def test_numbers_that_were_not_requested_are_named(tmp_path: Path) -> None:
     run = WORLD.write(tmp_path)
     evaluation = sws.open(tmp_path, preset="quesst2014")
     with pytest.raises(SettingsError, match="not requested: atwv, cnxe"):

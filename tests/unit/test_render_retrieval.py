@@ -46,7 +46,7 @@ def test_curves_of_a_ranking() -> None:
     ]
 
 
-def test_curves_stand_where_they_should() -> None:
+def test_curves_are_where_they_should_be() -> None:
     made = result()
     section = retrieval(made.curve_table, leaderboard_of(made.table))["all"]
     assert [column["heading"] for column in section["columns"]] == ["AP", "P@5"]

@@ -166,7 +166,7 @@ def test_ids_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
     assert name in capsys.readouterr().out
 
 
-def test_signature_notes_and_other_measures_stand_above(capsys: pytest.CaptureFixture[str]) -> None:
+def test_signature_notes_and_other_measures_are_above(capsys: pytest.CaptureFixture[str]) -> None:
     print_leaderboard(three_systems())
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == [
@@ -195,7 +195,7 @@ def test_a_terminal_shows_a_screen_and_top_what_is_requested(capsys: pytest.Capt
     assert systems(capsys.readouterr().out) == names[:2]
 
 
-def test_measures_that_were_asked_for_are_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_measures_that_were_requested_are_columns(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("s", "all", None, "eer", 0.25), ("s", "all", None, "p_miss@0.001", 0.5)]
     print_leaderboard(of(*rows, manifest={**MANIFEST, "measures": ["eer", "p_miss@"]}))
     out = capsys.readouterr().out

@@ -88,7 +88,7 @@ def test_folders_with_a_value_are_columns(tmp_path: Path) -> None:
     assert set(piece.queries) <= {"K1", "K2"}
 
 
-def test_values_of_folders_are_text_as_it_stands(tmp_path: Path) -> None:
+def test_values_of_folders_are_text_unchanged(tmp_path: Path) -> None:
     parts(tmp_path / "run.parquet/query=007", table=TABLE.drop_columns(["query"]), n=1)
     parts(tmp_path / "run.parquet/query=a%2Fb", table=TABLE.drop_columns(["query"]), n=1)
     queries = {query for piece in RunFile(str(tmp_path / "run.parquet")).read(Problems()) for query in piece.queries}

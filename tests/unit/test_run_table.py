@@ -50,7 +50,7 @@ def read_parquet(tmp_path: Path) -> Read:
 
 @pytest.mark.parametrize("delimiter", ["\t", ","])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_table_as_it_stands(read: Read, delimiter: str, newline: str) -> None:
+def test_a_table_is_read_as_written(read: Read, delimiter: str, newline: str) -> None:
     lines = [
         "Decision, query ,document,channel,start,duration,score,system,note",
         "YES,q1,a/d1.wav,2,0.5,1,-1.25,s,x",

@@ -37,7 +37,7 @@ def kwslist(rows: str, query: str = "q1") -> str:
     return f'<kwslist system_id="s">\n<detected_kwlist kwid="{query}">\n{rows}</detected_kwlist>\n</kwslist>\n'
 
 
-def test_a_run_as_it_stands(read: Read) -> None:
+def test_a_run_is_read_as_written(read: Read) -> None:
     (piece,), problems = read(
         '<?xml version="1.0" encoding="UTF-8"?>\n<!-- made by hand -->\n'
         '<stdlist termlist_filename="t.tlist.xml" indexing_time="1.00" language="m" index_size="7" system_id="s 1">\n'

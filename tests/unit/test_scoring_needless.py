@@ -53,7 +53,7 @@ class Begun(Unseen):
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """A cell that tells which columns are read of it."""
+    """A cell that notes which columns are read of it."""
 
     inner: engines.MemoryCell
     seen: list[str]

@@ -44,7 +44,7 @@ def sizes(archive: Archive, rows_per_task: int, workers: int = 1) -> list[list[i
     return [[cell.rows for cell in task.cells] for task in made]
 
 
-def test_small_cells_and_small_systems_share_a_task_and_large_cells_stand_alone() -> None:
+def test_small_cells_and_small_systems_share_a_task_and_large_cells_have_their_own() -> None:
     archive = Archive({"a": [3, 3, 3], "b": [1], "c": [1, 20], "d": [5, 5]})
     assert sizes(archive, 10) == [[3, 3, 3, 1], [1], [20], [5, 5]]
     assert sizes(archive, 1) == [[3], [3], [3], [1], [1], [20], [5], [5]]

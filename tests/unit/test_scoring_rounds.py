@@ -238,7 +238,7 @@ def test_progress_of_small_systems_is_one_phase() -> None:
 
 
 @pytest.mark.usefixtures("few_rows")
-def test_progress_tells_every_round_and_reaches_its_end() -> None:
+def test_progress_reports_every_round_and_reaches_its_end() -> None:
     seen = engines.Seen()
     systems = dict.fromkeys("abc", ROWS)
     score_archive(
@@ -260,7 +260,7 @@ def test_progress_tells_every_round_and_reaches_its_end() -> None:
 
 
 @pytest.mark.usefixtures("few_rows")
-def test_progress_tells_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_reports_which_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("swsdask.scoring.rounds.MOST_SYSTEMS", 2)
     seen = engines.Seen()
     systems = dict.fromkeys("abc", ROWS)

@@ -114,7 +114,7 @@ def test_rows_of_one_system_do_not_depend_on_those_of_another() -> None:
         (["a", "b@"], ["a", "b@0.5"]),
     ],
 )
-def test_only_what_was_asked_for(names: list[str], kept: list[str]) -> None:
+def test_tables_have_only_what_was_requested(names: list[str], kept: list[str]) -> None:
     measure = Given(values("all", None, **{"a": [1.0], "b@0.5": [2.0]}))
     table = result_tables("s", Scored({}, REFERENCE, SETTINGS.evaluation), [measure], names)[0]
     assert table["measure"].to_pylist() == kept

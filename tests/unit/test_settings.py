@@ -97,7 +97,7 @@ def test_some_costs_do_not_replace_another_way(costs: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "reported"),
     [
         (
             {"impute": "abc"},
@@ -107,10 +107,10 @@ def test_some_costs_do_not_replace_another_way(costs: dict[str, float]) -> None:
         ({"operating_point": 1}, "operating_point: Input should be a table of keys; found 1."),
     ],
 )
-def test_a_value_of_another_kind_is_reported_once_in_plain_words(bad: dict[str, object], told: str) -> None:
+def test_a_value_of_another_kind_is_reported_once_in_plain_words(bad: dict[str, object], reported: str) -> None:
     with pytest.raises(SettingsError) as caught:
         build_settings(explicit={"evaluation": bad})
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -132,7 +132,7 @@ def test_unknown_keys_name_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         (
             {"tolerance_s": 1},
@@ -148,8 +148,8 @@ def test_unknown_keys_name_the_nearest() -> None:
         ({"qqq": 3}, "setting qqq: unknown key. `swsdask settings` lists all."),
     ],
 )
-def test_settings_outside_their_table_name_it(given: dict[str, object], told: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(told)):
+def test_settings_outside_their_table_name_it(given: dict[str, object], reported: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(reported)):
         build_settings(None, None, given)
 
 

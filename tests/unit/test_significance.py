@@ -150,7 +150,7 @@ def test_wilcoxon_is_that_of_scipy(n: int, method: str) -> None:
 
 
 @pytest.mark.parametrize(("up", "down"), [(9, 3), (54, 46)])
-def test_differences_are_equal_that_only_rounding_tells_apart(up: int, down: int) -> None:
+def test_differences_are_equal_that_only_rounding_distinguishes(up: int, down: int) -> None:
     """One hit of three more or less: 1/3 - 0 and 1 - 2/3 are two numbers, and their queries would not share a rank."""
     one = Exchanged.of(np.array([1 / 3] * up + [2 / 3] * down + [1 / 3]), np.ones((up + down + 1, 1), np.int8))
     other = Exchanged.of(np.array([0.0] * up + [1.0] * down + [1 - 2 / 3]), np.ones((up + down + 1, 1), np.int8))

@@ -56,7 +56,7 @@ def test_softplus_at_its_ends() -> None:
     assert softplus(given).tolist() == [math.inf, 0.0, 0.0, 0.0, 5e-324, 1e308]
 
 
-def test_softplus_does_not_depend_on_where_a_number_stands() -> None:
+def test_softplus_does_not_depend_on_the_place_of_a_number() -> None:
     x = np.random.default_rng(2).normal(-3, 5, 1003)
     whole = softplus(x)
     assert [softplus(x[row : row + 1])[0] for row in range(len(x))] == whole.tolist()

@@ -119,6 +119,6 @@ def test_outcomes_are_needed(kind: type[Counts] | type[Hits]) -> None:
 
 
 @pytest.mark.parametrize("class_of", [[[0], [0], [-1]], [[0], [1], [0]]])
-def test_classes_that_a_condition_tells_apart(class_of: list[list[int]]) -> None:
+def test_classes_that_a_condition_distinguishes(class_of: list[list[int]]) -> None:
     with pytest.raises(ValueError, match="distinguishes strata of one class"):
         class_targets(replace(REFERENCE, class_of=np.array(class_of, np.int32)))

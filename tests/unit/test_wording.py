@@ -46,9 +46,14 @@ AVOIDED = {
 }
 
 
-def texts(*, kernels: bool = False) -> Iterator[tuple[str, int, str]]:
-    """The comments and strings of the package, if requested those of kernels too: file, line and text."""
-    root = Path(swsdask.__file__).parent
+PACKAGE, TESTS = Path(swsdask.__file__).parent, Path(__file__).parents[1]
+
+
+def texts(root: Path = PACKAGE, *, kernels: bool = False) -> Iterator[tuple[str, int, str]]:
+    """The comments and strings of the package, if requested those of kernels too: file, line and text.
+
+    Of tests (another root) also their names, as words.
+    """
     kinds = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
     for file in sorted(root.rglob("*.py")):
         if kernels or file.parent.name != "kernels":
@@ -56,11 +61,19 @@ def texts(*, kernels: bool = False) -> Iterator[tuple[str, int, str]]:
                 for token in tokenize.generate_tokens(source.readline):
                     if token.type in kinds:
                         yield file.relative_to(root).as_posix(), token.start[0], token.string
+                    elif root is TESTS and token.string.startswith("test_"):
+                        yield file.relative_to(root).as_posix(), token.start[0], token.string.replace("_", " ")
 
 
-def test_plain_words_are_used() -> None:
+@pytest.mark.parametrize("root", [PACKAGE, TESTS], ids=["package", "tests"])
+def test_plain_words_are_used(root: Path) -> None:
     words = re.compile("|".join(rf"(?<![\w{{_.]){word}\b" for word in AVOIDED))
-    found = [(file, line, match.group()) for file, line, text in texts(kernels=True) for match in words.finditer(text)]
+    found = [
+        (file, line, match.group())
+        for file, line, text in texts(root, kernels=True)
+        if file != "unit/test_wording.py"  # it has the words themselves
+        for match in words.finditer(text)
+    ]
     assert not found, f"use other words ({AVOIDED}): {found}"
 
 
