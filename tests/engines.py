@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -288,3 +289,23 @@ def forget_results(archive: Path) -> None:
     """Leave only statistics in the cache."""
     for file in (archive / CACHE).rglob("results-*"):
         file.unlink()
+
+
+def most_ahead(executor: Executor, n: int) -> int:
+    """The largest number of items that an executor has drawn and not ended, of `n`."""
+    drawn = ended = most = 0
+
+    def items() -> Iterator[int]:
+        nonlocal drawn, most
+        for item in range(n):
+            drawn += 1
+            most = max(most, drawn - ended)
+            yield item
+
+    def end(item: int) -> None:
+        nonlocal ended
+        ended += 1
+
+    executor.map_reduce(operator.add, items(), operator.add, 0, done=end)
+    assert drawn == ended == n
+    return most

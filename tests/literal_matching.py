@@ -23,7 +23,8 @@ def _columns(rows: list[tuple[int, ...]], n_columns: int) -> list[Any]:
     return list(np.ascontiguousarray(np.array(sorted(rows), np.int32).reshape(-1, n_columns).T))
 
 
-def _first(file: Any, n_files: int) -> Any:
+def first_of_files(file: Any, n_files: int) -> Any:
+    """The row at which each file begins, and the end, of rows in the order of files."""
     return np.searchsorted(file, np.arange(n_files + 1)).astype(np.int64)
 
 
@@ -35,7 +36,7 @@ def make_corpus(
     n_labels = max((row[3] for row in phones), default=-1) + 1
     columns = _columns(phones, 4)
     labels = tuple(f"{number:02}" for number in range(n_labels))
-    tokens = Tokens(*columns, labels, _first(columns[0], n_files))
+    tokens = Tokens(*columns, labels, first_of_files(columns[0], n_files))
     file, start, end = columns[:3]
     changes = np.ones(len(phones), np.bool_)
     changes[1:] = (file[1:] != file[:-1]) | (start[1:] != end[:-1])
@@ -44,7 +45,7 @@ def make_corpus(
     for number, rows in enumerate(fold_sets):
         *places, fold = _columns(rows, 4)
         names = tuple(str(n) for n in range(max((row[3] for row in rows), default=-1) + 1))
-        stretches = FileIntervals(*places, fold.astype(np.int16), _first(places[0], n_files))
+        stretches = FileIntervals(*places, fold.astype(np.int16), first_of_files(places[0], n_files))
         folds.append(Folds("within_talker" if number else "all", names, stretches))
     none = np.zeros(n_labels, np.bool_)
     files = tuple(f"f{number}" for number in range(n_files))

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from swsdask.model.discovery import Corpus, Definition, Discovered, FileIntervals, Folds, Tokens
+from tests.literal_matching import first_of_files
 from tests.readings import READINGS, read
 
 Pair = tuple[int, int]
@@ -133,10 +134,6 @@ def exact(value: Fraction | None) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _first(file: np.ndarray, n_files: int) -> np.ndarray:
-    return np.searchsorted(file, np.arange(n_files + 1)).astype(np.int64)
-
-
 @st.composite
 def corpora(draw: st.DrawFn, definition: Definition) -> Corpus:
     """Phones of some files that have the same times, and two sets of folds (tdev2: one fold)."""
@@ -151,7 +148,7 @@ def corpus_of(definition: Definition, texts: list[list[int]]) -> Corpus:
     rows = [(f, 500 * i, 500 * i + 500, c) for f, text in enumerate(texts) for i, c in enumerate(text)]
     columns = np.array(rows, np.int32).T.copy()
     labels = ("SIL", *(f"p{n}" for n in range(1, n_labels)))
-    tokens = Tokens(*columns, labels, _first(columns[0], n_files))
+    tokens = Tokens(*columns, labels, first_of_files(columns[0], n_files))
     silence = np.array([label == "SIL" for label in labels])
     none = np.zeros(0, np.int32)
     stretches = FileIntervals(none, none, none, none.astype(np.int16), np.zeros(n_files + 1, np.int64))

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from importlib import import_module
@@ -36,6 +35,7 @@ from swsdask.model.errors import ClusterError, ExecutionError, InsecureConnectio
 from swsdask.places.store_options import options
 from tests.cluster import cells
 from tests.cluster.conftest import Elsewhere, killing
+from tests.engines import most_ahead
 
 pytestmark = pytest.mark.cluster
 
@@ -86,21 +86,7 @@ def test_what_is_shared_stays_on_the_workers(executor: DaskExecutor) -> None:
 
 
 def test_items_are_drawn_only_a_few_ahead(executor: DaskExecutor) -> None:
-    drawn = ended = most = 0
-
-    def items() -> Iterator[int]:
-        nonlocal drawn, most
-        for item in range(60):
-            drawn += 1
-            most = max(most, drawn - ended)
-            yield item
-
-    def end(item: int) -> None:
-        nonlocal ended
-        ended += 1
-
-    executor.map_reduce(cells.linear, items(), cells.add, (1, 0), done=end)
-    assert most <= max(2 * TASKS_AHEAD, LEAST_AHEAD) == 32
+    assert most_ahead(executor, 60) <= max(2 * TASKS_AHEAD, LEAST_AHEAD) == 32
 
 
 def test_an_unexpected_failure_carries_the_label_and_the_cause(executor: DaskExecutor) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from swsdask.execution.executor import TASKS_AHEAD, Executor, SerialExecutor, ThreadExecutor, execution_error
 from swsdask.model.errors import ExecutionError, InputError, Problem, ResourceError
+from tests.engines import most_ahead
 
 
 @pytest.fixture(params=["serial", "threads"])
@@ -41,21 +42,7 @@ def test_no_items_give_none(executor: Executor) -> None:
 
 
 def test_items_are_drawn_only_a_few_ahead(executor: Executor) -> None:
-    drawn = ended = most = 0
-
-    def items() -> Iterator[int]:
-        nonlocal drawn, most
-        for item in range(200):
-            drawn += 1
-            most = max(most, drawn - ended)
-            yield item
-
-    def end(item: int) -> None:
-        nonlocal ended
-        ended += 1
-
-    executor.map_reduce(lambda item, shared: item, items(), operator.add, done=end)
-    assert most <= executor.workers * TASKS_AHEAD
+    assert most_ahead(executor, 200) <= executor.workers * TASKS_AHEAD
 
 
 def test_an_unexpected_failure_carries_the_label_and_the_cause(executor: Executor) -> None:
