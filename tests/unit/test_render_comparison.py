@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -169,6 +170,20 @@ def test_a_comparison_becomes_part_of_a_result_until_another_replaces_it(
     sws.write(result, tmp_path)
     assert read_outputs(tmp_path).comparison is None
     assert not any((tmp_path / name).exists() for name in names[:3])
+
+
+def test_long_tables_are_not_repeated_in_json(
+    compared: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_rows = compared.interval_table.num_rows + compared.difference_table.num_rows
+    found = {}
+    for most in (n_rows, n_rows - 1):
+        monkeypatch.setattr(comparison, "MOST_RECORDS", most)
+        sws.write_comparison(compared, tmp_path)
+        found[most] = json.loads((tmp_path / "comparison.json").read_text())
+    whole, short = found.values()
+    assert len(whole.pop("intervals")) + len(whole.pop("differences")) == n_rows
+    assert short == whole
 
 
 def test_a_comparison_of_other_numbers_is_refused(result: Result, tmp_path: Path) -> None:
