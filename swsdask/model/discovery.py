@@ -303,6 +303,18 @@ DISCOVERY = tuple(_rows())
 """Every measure of term discovery."""
 
 
+def measures_named(name: str) -> list[str]:
+    """Return the measures of term discovery of this name, or of the family of this name; none for another name.
+
+    Examples
+    --------
+    >>> measures_named("token"), measures_named("ned"), measures_named("atwv")
+    (['token_precision', 'token_recall', 'token_f_score'], ['ned'], [])
+    """
+    wanted = {f"{name}_{ending}" for ending in WORDS} if name in FAMILIES else {name}
+    return [row.name for row in DISCOVERY if row.name in wanted]
+
+
 class DiscoverySettings(SettingsTable):
     """Everything that can change a number of term discovery. Part of the signature of every result.
 
