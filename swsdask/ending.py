@@ -32,7 +32,11 @@ class Ended(BaseException):
     ----------
     exit_code
         128 plus the number of the signal.
+    is_told
+        Whether a log says that the command ended.
     """
+
+    is_told = False
 
     def __init__(self, number: int) -> None:
         super().__init__(_WORDS[signal.Signals(number)])

@@ -201,3 +201,11 @@ def test_a_damaged_comparison_is_refused(result: Result, compared: Comparison, t
     (tmp_path / "comparison.json").write_text("{}")
     with pytest.raises(sws.InputError, match=r"comparison\.json"):
         read_outputs(tmp_path)
+
+
+def test_a_comparison_as_csv_is_what_the_command_prints(compared: Comparison, tmp_path: Path) -> None:
+    assert compared.to_csv() == comparison.comparison_as("csv", compared)
+    assert compared.to_csv(tmp_path / "intervals.csv", "intervals") is None
+    assert (tmp_path / "intervals.csv").read_text() == compared.intervals.to_csv(index=False)
+    with pytest.raises(sws.SettingsError, match="there is no table 'scores' here"):
+        compared.to_csv(table="scores")
