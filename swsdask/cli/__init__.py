@@ -238,7 +238,7 @@ def _run(arguments: list[str] | None) -> None:
         _fail("interrupted", 130)
     except Ended as ended:
         has_arrived(ended)
-        if ended.is_told:
+        if ended.is_logged:
             sys.exit(ended.exit_code)
         _fail(str(ended), ended.exit_code)
     except click.ClickException as error:

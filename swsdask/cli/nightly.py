@@ -60,7 +60,7 @@ def write_logs(log_format: str, quiet: bool, verbose: bool) -> Iterator[Stderr]:
         if (ended := ended_by(error)) is not None:
             with suppress(OSError):
                 logger.error(str(ended))
-            ended.is_told = True
+            ended.is_logged = True
         raise
     finally:
         warnings.showwarning = shown
