@@ -32,7 +32,11 @@ class Ended(BaseException):
     ----------
     exit_code
         128 plus the number of the signal.
+    is_logged
+        Whether a log says that the command ended.
     """
+
+    is_logged = False
 
     def __init__(self, number: int) -> None:
         super().__init__(_WORDS[signal.Signals(number)])

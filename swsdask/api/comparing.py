@@ -23,6 +23,7 @@ from swsdask.model.errors import SettingsError, check_choice, check_whole
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings, Settings
 from swsdask.model.tables import LateImport
+from swsdask.model.wording import listed
 from swsdask.model.worst_queries import Errors
 from swsdask.places.reading import Location
 
@@ -186,6 +187,7 @@ def compare(
     from swsdask.comparison.compare import compare as compared
     from swsdask.comparison.compare import pairs_of
     from swsdask.comparison.resampled import candidates, folds
+    from swsdask.measures.resampling import NAMES
     from swsdask.render.outputs import is_result
 
     if replicates is None:
@@ -208,6 +210,8 @@ def compare(
             raise SettingsError("A result has no numbers by document: compare the archive, or the reference and runs.")
         chosen, rows = Settings(), 0
     else:
+        possible = ", ".join(dict.fromkeys((*DEFAULT_MEASURES, *NAMES)))
+        _check_known(names or [], f"Among those that can be compared are {possible}.")
         evaluation = as_evaluation(source)
         given = runs_for(evaluation, runs, encoding)
         chosen, rows = evaluation.settings, rows_to_score(evaluation.archive, given)
@@ -374,7 +378,8 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     from swsdask.model.samples import AVERAGED
 
     there = set(result.score_rows.names("measure"))
-    select([measure for measure in measures if measure not in there])
+    possible = f"These results have measures that can be resampled: {listed(averaged(result)) or 'none'}."
+    _check_known([measure for measure in measures if measure not in there], possible)
     absent = [measure for measure in measures if measure not in there]
     by_statistics = [measure for measure in measures if measure in there and family_name(measure) in NAMES]
     without_parts = {
@@ -383,7 +388,6 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
         if measure in measures and measure in there and not more and part not in there
     }
     others = [measure for measure in measures if measure not in (*absent, *by_statistics, *without_parts)]
-    possible = ", ".join(averaged(result)) or "none"
     sentences = []
     if absent:
         sentences.append(
@@ -404,7 +408,15 @@ def _why_not(result: Result, measures: Sequence[str], scored_now: bool) -> str:
     if others or (by_statistics and scored_now):
         named = ", ".join([*others, *(by_statistics if scored_now else ())])
         sentences.append(f"{named} cannot be resampled: not an average over queries, or undefined for every system.")
-    return " ".join([*sentences, f"These results have measures that can be resampled: {possible}."])
+    return " ".join([*sentences, possible])
+
+
+def _check_known(measures: Sequence[str], possible: str) -> None:
+    """Raise `SettingsError` for a measure that is none of detections, with a sentence on those that can be compared."""
+    try:
+        select(measures)
+    except SettingsError as error:
+        raise SettingsError(f"{error} {possible}") from None
 
 
 def errors(

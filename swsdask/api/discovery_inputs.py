@@ -20,10 +20,10 @@ from swsdask.discovery.corpus import build_corpus, build_fragments, read_fragmen
 from swsdask.execution.executor import Executor, Progress
 from swsdask.execution.open import working
 from swsdask.formats.discovery import ClassFile, CorpusFiles, CorpusTables, read_corpus_files
-from swsdask.formats.files import file_size
+from swsdask.formats.files import file_size, noted
 from swsdask.formats.find import find_classes
 from swsdask.model.discovery import Corpus, Definition, DiscoverySettings, Fragments
-from swsdask.model.errors import InputError, SettingsError
+from swsdask.model.errors import InputError, Problems, SettingsError
 from swsdask.model.layers import GivenSettings, Layers, Settled, explicit_settings, merge_layers
 from swsdask.model.wording import choices
 from swsdask.places.reading import Location, Pipe, as_path, is_folder, locations, readable
@@ -93,16 +93,28 @@ class FromFiles:
 
     @cached_property
     def tables(self) -> CorpusTables:
-        """The tables, read on first use."""
-        return read_corpus_files(self.corpus_files)
+        """The tables, read on first use. Class files that cannot be opened are reported together with problems."""
+        problems = Problems()
+        with noted(problems):
+            tables = read_corpus_files(self.corpus_files)
+        with noted(problems):
+            _ = self.systems
+        problems.raise_if_any()
+        return tables
 
     @cached_property
     def systems(self) -> Sequence[UnreadSystem]:
-        """Each reads its class file, which does not stay in memory. Rows are estimated from the size of the file."""
-        return [
-            UnreadSystem(system, url, file_size(url) // BYTES_PER_ROW, partial(read_fragments, url, system=system))
-            for system, url in self.classes.items()
-        ]
+        """Each reads its class file, which does not stay in memory. Rows are estimated from the size of the file.
+
+        Raises `InputError` for every class file that cannot be opened.
+        """
+        problems, systems = Problems(), []
+        for system, url in self.classes.items():
+            with noted(problems):
+                rows, read = file_size(url) // BYTES_PER_ROW, partial(read_fragments, url, system=system)
+                systems.append(UnreadSystem(system, url, rows, read))
+        problems.raise_if_any()
+        return systems
 
     @property
     def places(self) -> Sequence[str]:

@@ -21,10 +21,11 @@ from swsdask.archive.protocols import Archive, Run
 from swsdask.execution.executor import Executor
 from swsdask.model.discovery import Corpus, Discovered, DiscoverySettings, FileIntervals, Fragments, Tokens
 from swsdask.model.hashes import hash_arrays
-from swsdask.model.layers import Override, flat
+from swsdask.model.layers import Override
 from swsdask.model.results import Note
 from swsdask.model.safe_text import without_secrets
 from swsdask.model.settings import Settings
+from swsdask.model.settings_table import flat
 from swsdask.model.trials import given_score
 
 PER_QUERY = ("search_time.", "oov_count.")

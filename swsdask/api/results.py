@@ -240,8 +240,9 @@ def plot(
 def write_comparison(comparison: Comparison, directory: Location) -> list[str]:
     """Write intervals.parquet, differences.parquet and comparison.json into a directory.
 
-    In a directory that `write` wrote, they become part of the result: report.html shows them, and a later result in
-    this directory replaces them too.
+    comparison.json has the parameters of the comparison, and repeats both tables unless they have more than 20,000
+    rows. In a directory that `write` wrote, they become part of the result: report.html shows them, and a later result
+    in this directory replaces them too.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
+from swsdask.formats.runs.table import NEEDED, proper_names
 from swsdask.model.errors import SettingsError
 from swsdask.model.schemas import RunSource
 from swsdask.model.wording import choices, cut
@@ -101,14 +102,31 @@ def _one_by_one(runs: Runs) -> list[tuple[str, str | None, Location | Judged]]:
     """Return each run as given: its name in messages if it is a table, its system if that is given, and the run."""
     if runs is None:
         return []
+    if isinstance(runs, Mapping) and _are_empty(runs):
+        return [(f"run {name}", name, _NO_ROWS) for name in by_system(runs)]
     if is_table(runs) or are_scores(runs) or is_uncomputed(runs):
         return [("run", None, runs)]
     if isinstance(runs, Mapping):
-        return [(f"run {name}", name, run) for name, run in by_system(runs).items()]
+        named = by_system(runs).items()
+        return [(f"run {name}", name, _NO_ROWS if _is_empty(run) else run) for name, run in named]
     several = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str | os.PathLike) else [runs]
     if is_table(several):
         return [("run", None, several)]
     return [(f"run {number}", None, run) for number, run in enumerate(several, 1)]
+
+
+_NO_ROWS: Mapping[str, list[object]] = {name: [] for name in NEEDED}
+"""A table without detections."""
+
+
+def _is_empty(run: object) -> bool:
+    """Return whether a run is an empty list of rows, or maps no query."""
+    return isinstance(run, list | tuple | Mapping) and not run
+
+
+def _are_empty(runs: Mapping[Any, object]) -> bool:
+    """Return whether every system of a mapping has no rows. Columns without rows are a table."""
+    return all(map(_is_empty, runs.values())) and {"query", "score"}.isdisjoint(proper_names([*map(str, runs)]))
 
 
 Given = TypeVar("Given")

@@ -70,8 +70,8 @@ def score(
         ``measures`` selects.
     runs : path, URL, glob, iterable of these, or mapping, optional
         Files or directories with runs, tables in memory, or names of systems of the archive. A mapping gives the file,
-        directory of Parquet files or table of each system, or its scores as ``{query: {document: score}}``. Default:
-        every run of the archive.
+        directory of Parquet files or table of each system, or its scores as ``{query: {document: score}}``; an empty
+        list is a system without detections. Default: every run of the archive.
     by : str or iterable of str, optional
         Conditions to score separately, in addition to the whole evaluation. Each is one key, or several keys joined by
         commas: a query attribute such as ``language`` or ``oov``, a computed key such as ``n_words``, ``n_true``,

@@ -238,6 +238,8 @@ def _run(arguments: list[str] | None) -> None:
         _fail("interrupted", 130)
     except Ended as ended:
         has_arrived(ended)
+        if ended.is_logged:
+            sys.exit(ended.exit_code)
         _fail(str(ended), ended.exit_code)
     except click.ClickException as error:
         error.show()

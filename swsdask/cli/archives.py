@@ -81,7 +81,6 @@ def ingest(
 
     directory, others = reference_and_runs(paths, given=bool(reference)) if paths else (None, [])
     before = open_archive(archive) if is_archive(archive) else None
-    there = {} if before is None else {run.system: run.content for run in before.runs}
     with progress() as shown:
         written = sws.ingest(
             archive,
@@ -97,6 +96,9 @@ def ingest(
             codec=codec,
             progress=shown,
         )
+    if written.version > 1 + (0 if before is None else before.version):
+        before = open_archive(archive, written.version - 1)  # other processes committed in the meantime
+    there = {} if before is None else {run.system: run.content for run in before.runs}
     click.echo(f"{archive}: version {written.version}, {counted(len(written.runs), 'runs')}")
     if before is not None and before.inputs != written.inputs:  # judged documents
         click.echo(f"  documents: {len(before.documents):,} before, {len(written.documents):,} now")

@@ -14,6 +14,7 @@ from swsdask.cli.options import (
     SettingsOptions,
     encoding_options,
     engine_options,
+    named_place,
     open_evaluation,
     reference_options,
     settings_options,
@@ -106,6 +107,7 @@ def _search_transcript(transcript: str, queries: str, system: str | None) -> Cal
 @click.option(
     "--out",
     metavar="PLACE",
+    callback=named_place,
     help="The calibration file (calibration.toml); with --apply a directory, or for one RUN a file.",
 )
 @click.option("--keep-decisions", is_flag=True, help="With --apply: leave decisions as they are.")

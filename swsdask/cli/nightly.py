@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -38,7 +38,10 @@ def log_options(command: Command) -> Command:
 
 @contextmanager
 def write_logs(log_format: str, quiet: bool, verbose: bool) -> Iterator[Stderr]:
-    """Write the log messages of swsdask, and warnings, to stderr within the context; yield their handler."""
+    """Write the log messages of swsdask, and warnings, to stderr within the context; yield their handler.
+
+    A signal that ends the context is logged too.
+    """
     handler = Stderr()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logger = logging.getLogger("swsdask")
@@ -53,6 +56,12 @@ def write_logs(log_format: str, quiet: bool, verbose: bool) -> Iterator[Stderr]:
     warnings.showwarning = log_warning
     try:
         yield handler
+    except BaseException as error:
+        if (ended := ended_by(error)) is not None:
+            with suppress(OSError):
+                logger.error(str(ended))
+            ended.is_logged = True
+        raise
     finally:
         warnings.showwarning = shown
         logger.removeHandler(handler)
@@ -157,19 +166,25 @@ def nightly(
     Exit codes: 0 fine, 2 bad settings, a reference, inbox or archive that cannot be read; 3 a gate failed; 4 the
     cluster failed; 5 some runs were refused.
     """
-    from swsdask.nightly.lease import BusyError
-    from swsdask.nightly.overview import publish_overview
     from swsdask.nightly.settings import example as example_file
-    from swsdask.nightly.settings import load_nightly
-    from swsdask.nightly.steps import LOG, notify, plan_night, run_night
-    from swsdask.render.nightly import night_lines
 
     if example:
         click.echo(example_file(), nl=False)
         return
     if file is None:
         raise click.UsageError("Give a FILE of settings; --example prints one.")
-    handler = click.get_current_context().with_resource(write_logs(log_format, quiet, verbose))
+    with write_logs(log_format, quiet, verbose) as handler:
+        _run_file(file, only, dry_run, wait, handler)
+
+
+def _run_file(file: str, only: str | None, dry_run: bool, wait: float, handler: Stderr) -> None:
+    """Run the nights of a file, and end the command with their code."""
+    from swsdask.nightly.lease import BusyError
+    from swsdask.nightly.overview import publish_overview
+    from swsdask.nightly.settings import load_nightly
+    from swsdask.nightly.steps import LOG, notify, plan_night, run_night
+    from swsdask.render.nightly import night_lines
+
     try:
         settings = load_nightly(file)
         evaluations = settings.only(only)

@@ -27,12 +27,21 @@ Arguments = dict[str, Any]
 """Arguments of functions of the Python API, by keyword."""
 
 
+def named_place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuse `-`, which means stdout in other programs, as the name of a file or directory to write."""
+    if value == "-":
+        said = "expected a name; found -. Files are written, nothing to stdout: name one."
+        raise click.BadParameter(said, ctx, param)
+    return value
+
+
 def writable_place(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Check, before the work begins, that a directory or URL can be written to. It is created later."""
     from swsdask.places.writing import check_writable
 
     if value is None:
         return None
+    named_place(ctx, param, value)
     try:
         check_writable(value)
     except OSError as error:

@@ -7,7 +7,7 @@ import os
 import click
 
 from swsdask.api.results import FIGURES
-from swsdask.cli.options import measures_option, split_names
+from swsdask.cli.options import measures_option, named_place, split_names
 from swsdask.cli.outputs import out_option, print_written, records_format_option
 from swsdask.model.safe_text import one_line
 from swsdask.model.tables import records_as
@@ -16,7 +16,7 @@ from swsdask.places.reading import join_path
 
 @click.command("report")
 @click.argument("results")
-@click.argument("page", required=False)
+@click.argument("page", required=False, callback=named_place)
 def report(results: str, page: str | None) -> None:
     """Write a PAGE (RESULTS/report.html) from the directory that `swsdask score --out` wrote."""
     import swsdask as sws

@@ -46,6 +46,7 @@ from swsdask.places.reading import (
     is_folder,
     is_local,
     join_path,
+    no_folder,
     storage_fault,
 )
 from swsdask.places.writing import MANIFEST
@@ -76,7 +77,7 @@ def find_files(patterns: Iterable[str], things: str, in_folder: Callable[[str, P
             else:
                 files, expected = [pattern], ""
             if not files:
-                problems.add(pattern, None, expected, "none", "Check the path.")
+                problems.add(pattern, None, expected, f"none{no_folder(pattern)}", "Check the path.")
             found.update(dict.fromkeys(files))
     problems.raise_if_any()
     return list(found)

@@ -5,7 +5,6 @@ A folder of Parquet files that is one table (`formats.runs.parquet`) counts as a
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -15,7 +14,8 @@ from swsdask.formats.runs.lines import BLANKS, LINE_FORMATS, TREC, LineFormat, v
 from swsdask.formats.runs.parquet import parts_of
 from swsdask.formats.runs.table import names_columns
 from swsdask.formats.runs.xml import DIALECTS
-from swsdask.formats.values import is_number, shown
+from swsdask.formats.text import marked_encoding
+from swsdask.formats.values import FormatError, is_number, shown
 from swsdask.formats.xml_stream import read_elements
 from swsdask.model.errors import InputError, Problem
 
@@ -123,7 +123,6 @@ _FOREIGN = {
 }
 """Unsupported tables, and their first bytes."""
 _TAR_MARK_AT = 257
-_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PARTED = re.compile(r"\S[ \t\r]*\n[ \t\r]*\n\s*\S")
 _RELEVANCE = re.compile(r"[+-]?[0-9]*\.?[0-9]+")
 
@@ -144,7 +143,10 @@ def sniff(url: str, otherwise: AnyFormat | None = None, expected: Collection[Any
         raise
     if head.startswith(b"PAR1"):
         return Format.PARQUET
-    text = head.decode("utf-16" if head.startswith(_UTF_16_MARKS) else "utf-8-sig", "backslashreplace")
+    try:
+        text = head.decode(marked_encoding(head), "backslashreplace").removeprefix("\ufeff")
+    except FormatError as error:
+        raise InputError(Problem(url, 1, error.expected, error.found, error.remedy)) from None
     if text.lstrip().startswith("<"):
         return _xml_format(url)
     if len(head) == _HEAD:

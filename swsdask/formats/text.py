@@ -1,7 +1,7 @@
 """Text that may not fit into memory: blocks of UTF-8, whole lines, and fields between blanks.
 
 Blocks are checked, or converted from the declared encoding. Lines are read in blocks of whole lines, so files may have
-any length, and in UTF-8 unless another encoding is given.
+any length. They are in UTF-8 unless a byte order mark says UTF-16 or UTF-32, or another encoding is given.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_UNMARKED = {
+    "UTF-32LE": re.compile(rb"([\t\n\r -~]\0{3}){2}"),
+    "UTF-32BE": re.compile(rb"(\0{3}[\t\n\r -~]){2}"),
+    "UTF-16LE": re.compile(rb"([\t\n\r -~]\0){2}"),
+    "UTF-16BE": re.compile(rb"(\0[\t\n\r -~]){2}"),
+}
+"""The first two characters of a text without a byte order mark, if they are ASCII."""
 _DECLARATION = re.compile(rb"""<\?xml\s[^>]{,1000}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
 _LIST = re.compile(rb"""<(?:kwlist|termlist)\s[^>]*?\bencoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{,40})["']""")
 _HEAD = 2048
@@ -96,6 +103,19 @@ def utf8_blocks(blocks: Iterator[bytes], *, xml: bool) -> Iterator[bytes]:
             head = head[: declaration.start(1)] + b"UTF-8" + head[declaration.end(1) :]
         yield head
     yield from texts
+
+
+def marked_encoding(first: bytes) -> str:
+    """Return the encoding of a text that begins with `first`, by its byte order mark; "utf-8" without one.
+
+    Raises `FormatError` if it is in UTF-16 or UTF-32 without a byte order mark.
+    """
+    unmarked = next((encoding for encoding, begin in _UNMARKED.items() if begin.match(first)), None)
+    if unmarked:
+        remedy = f"Save the file as UTF-8: iconv -f {unmarked} -t UTF-8."
+        raise FormatError("text in UTF-8", f"text in {unmarked} without a byte order mark", remedy)
+    marked = _marked(first)
+    return marked[1] if marked else "utf-8"
 
 
 def utf8_begin(first: bytes) -> int | None:
@@ -249,15 +269,24 @@ class Lines(NamedTuple):
 def read_lines(url: str, encoding: str = "utf-8") -> Iterator[Lines]:
     """Yield the lines of a text file in order, at most about 2 MiB at a time. A byte order mark is skipped.
 
-    Lines may end in carriage returns alone, see `with_newlines`.
+    The encoding is that of the mark, without one `encoding`. Lines may end in carriage returns alone, see
+    `with_newlines`.
 
     Raises `InputError` after the last good line: for a line longer than `MAX_LINE` (without reading all of it), for a
-    byte that is invalid in the encoding, for a file with only a byte order mark; and, with the current line, as
-    `open_bytes` does.
+    byte that is invalid in the encoding, for a file with only a byte order mark, for UTF-16 and UTF-32 without one;
+    and, with the current line, as `open_bytes` does.
     """
     with open_bytes(url) as source:
-        blocks = read_blocks(source)
-        yield from whole_lines(url, with_newlines(blocks if encoding == "utf-8" else decode_blocks(blocks, encoding)))
+        yield from whole_lines(url, with_newlines(_unchecked(read_blocks(source), encoding)))
+
+
+def _unchecked(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Convert blocks to UTF-8. Those in UTF-8 are not checked, because lines are."""
+    first = next(blocks, b"")
+    marked_encoding(first)
+    mark, encoding = _marked(first) or (b"", encoding)
+    blocks = chain((first.removeprefix(mark),), blocks)
+    yield from blocks if encoding == "utf-8" else decode_blocks(blocks, encoding)
 
 
 def whole_lines(url: str, blocks: Iterable[bytes], line: int = 1) -> Iterator[Lines]:

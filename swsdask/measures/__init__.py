@@ -29,6 +29,7 @@ from swsdask.measures.twv import (
     ThresholdTwv,
     TwvLosses,
 )
+from swsdask.model.discovery import measures_named
 from swsdask.model.errors import SettingsError
 from swsdask.model.measures import parse_name
 from swsdask.model.trials import Reference
@@ -94,6 +95,9 @@ def select(names: Sequence[str] | None, otherwise: Sequence[Measure] = MEASURES)
     requested = {parse_name(name).family: name for name in names}
     for family, name in requested.items():
         if family not in known:
+            if own := measures_named(name.lower()):
+                members = "" if own == [name] else f": {', '.join(own)}"
+                raise SettingsError(f"measure {name!r} is one of term discovery, of `swsdask discover`{members}.")
             near = nearest(name.lower(), known)
             raise SettingsError(f"measure {name!r} is unknown. Nearest: {near}. `swsdask measures` lists all.")
     return [family for family in MEASURES if not requested.keys().isdisjoint(family.names)]

@@ -78,7 +78,7 @@ from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.measures.mediaeval_tool import LIST_NEEDS, trial_list
 from swsdask.measures.sweep import QuerySweep, Sweep, query_sweep, threshold_sweep
 from swsdask.model.trials import F64, I64
-from swsdask.statistics.counts import layers_of, strata_of
+from swsdask.statistics.counts import layers_of
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Moments, Overlap, WeightedScores, ZoomedMoments, nontarget_points
 from swsdask.statistics.statistic import Statistic
@@ -234,7 +234,7 @@ def whole_gamma(scored: Scored) -> float:
 def affine(scored: Scored, population: Population) -> Affine:
     """Fit the affine map of a condition that has trials of both classes."""
     hits = scored[Hits]
-    hit = hits.score[strata_of(population.condition)[hits.query, hits.group]]
+    hit = hits.score[population.condition.has(hits.query, hits.group)]
     return fit_pool(
         Shares(hit, np.ones(len(hit))),
         nontarget_points(scored.statistics, scored.reference, population.number),
@@ -309,7 +309,7 @@ def _separation(scored: Scored, population: Population, target: Shares) -> Separ
         return Separation(None, None)
     trials = censored(scored, population)
     layers = layers_of(scored.reference, population.number)
-    hit = hits.score[strata_of(population.condition)[hits.query, hits.group]]
+    hit = hits.score[population.condition.has(hits.query, hits.group)]
     of_hits = np.bincount(np.searchsorted(overlap.rungs, hit, "right"), minlength=len(overlap.rungs))
     given = overlap.counts[layers].sum(axis=0) - of_hits
     score = np.append(-np.inf, np.append(overlap.rungs[:-1], trials.score))

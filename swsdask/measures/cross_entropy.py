@@ -46,7 +46,7 @@ from swsdask.measures.logistic_fit import prior_entropy, sigmoid, softplus
 from swsdask.measures.measure import Population, Scored, Values, cached
 from swsdask.measures.rates import confusion_counts
 from swsdask.model.trials import F64, I64, given_score
-from swsdask.statistics.counts import Counts, strata_of
+from swsdask.statistics.counts import Counts
 from swsdask.statistics.entropy import ClassCosts, Entropy
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import Statistic
@@ -98,6 +98,7 @@ class Censored:
         return self.n_target > 0 and self.n_nontarget > 0
 
 
+@cached
 def impute_score(scored: Scored) -> float:
     """Return the score of trials that a system did not give."""
     if isinstance(scored.settings.impute, float):
@@ -171,8 +172,7 @@ def class_costs(scored: Scored) -> ClassCosts:
 @cached
 def given_cost(scored: Scored, population: Population) -> float:
     """Return C_xe of a condition in nats, its scores taken as they are."""
-    strata = strata_of(population.condition)
-    target, nontarget = (np.array([side.total(strata)]) for side in class_costs(scored))
+    target, nontarget = (np.array([side.total(population.condition)]) for side in class_costs(scored))
     trials = censored(scored, population).pooled
     return float(mean_cost(trials, target, nontarget, scored.reference.prior_log_odds)[0])
 

@@ -248,6 +248,7 @@ class Scored:
         self.settings = settings
         self._statistics = statistics
         self._derived: dict[Hashable, object] = {}
+        self._of_whole: dict[Hashable, object] = {}
 
     def __getitem__(self, kind: type[Kind]) -> Kind:
         return self._statistics[kind]
@@ -281,13 +282,17 @@ class Scored:
         return self.populations[0]
 
     def parts(self, most: int) -> Iterator[Scored]:
-        """Yield the same system with at most `most` conditions at a time: derived values are cached for these only."""
+        """Yield the same system with at most `most` conditions at a time.
+
+        Derived values are cached for these only, and for the whole evaluation.
+        """
         if len(self.populations) <= most:
             yield self
             return
         for begin in range(0, len(self.populations), most):
             part = Scored(self._statistics, self.reference, self.settings)
             part.whole, part.populations = self.whole, self.populations[begin : begin + most]
+            part._of_whole = self._of_whole
             yield part
 
     @cached_property
@@ -304,9 +309,10 @@ def cached(function: Callable[[Scored, *Arguments], Derived]) -> Callable[[Score
 
     def caching(scored: Scored, *arguments: *Arguments) -> Derived:
         key = (function, *arguments)
-        if key not in scored._derived:
-            scored._derived[key] = function(scored, *arguments)
-        return cast(Derived, scored._derived[key])
+        derived = scored._of_whole if arguments in ((), (scored.whole,)) else scored._derived
+        if key not in derived:
+            derived[key] = function(scored, *arguments)
+        return cast(Derived, derived[key])
 
     update_wrapper(caching, function)
     return caching

@@ -25,7 +25,7 @@ from swsdask.measures.measure import Population, Scored, cached
 from swsdask.measures.rates import twv
 from swsdask.model.columns import between
 from swsdask.model.trials import F64, I64, Bool
-from swsdask.statistics.counts import Counts, class_targets, layers_of, strata_of
+from swsdask.statistics.counts import Counts, class_targets, layers_of
 from swsdask.statistics.ladder import AllScores, Hits, Ladder, QueryLadder
 from swsdask.statistics.statistic import Statistic
 
@@ -157,8 +157,7 @@ def threshold_sweep(scored: Scored, population: Population) -> Sweep:
     )
     highest = _highest(scored, population)
     below = np.maximum.accumulate(highest)
-    strata = strata_of(population.condition)
-    lowest = scored[Counts].lowest[strata].min(initial=np.inf)
+    lowest = population.condition.select(scored[Counts].lowest).min(initial=np.inf)
     return Sweep(
         thresholds=ladder.rungs,
         hits=hits,

@@ -129,8 +129,7 @@ def _error_tradeoff(scored: Scored) -> Iterator[Curve]:
             continue
         hits, false_alarms = sweep.hits[at], sweep.false_alarms[at]
         if (every := scored.get(AllScores)) is not None:
-            strata = population.all_queries[:, np.newaxis] & population.condition.groups
-            scores = every.score[strata[every.query, every.group]]
+            scores = every.score[population.all_queries[every.query] & population.condition.groups[every.group]]
             if len(scores) and scores[0] < threshold[-1]:
                 threshold, hits = np.append(threshold, scores[0]), np.append(hits, hits[-1])
             false_alarms = len(scores) - np.searchsorted(scores, threshold) - hits

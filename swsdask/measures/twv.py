@@ -139,8 +139,8 @@ from swsdask.measures.sweep import (
     with_imputed,
 )
 from swsdask.model.columns import ratio
-from swsdask.model.trials import F64, I32, I64, Bool
-from swsdask.statistics.counts import Counts, strata_of
+from swsdask.model.trials import F64, I32, I64
+from swsdask.statistics.counts import Counts
 from swsdask.statistics.ladder import AllScores, Hits
 from swsdask.statistics.statistic import Statistic
 
@@ -231,8 +231,7 @@ def best_rows(scored: Scored, population: Population, accepting: Accepting) -> I
 def _looked_up(scored: Scored, population: Population, best: I64) -> F64:
     """Return the thresholds that KWSEval prints for the optimum of queries, NaN for those that averages leave out."""
     sweep = query_sweep(scored, population)
-    strata = strata_of(population.condition) & population.queries[:, np.newaxis]
-    every, hits = (_by_query(scored[kind], strata) for kind in (AllScores, Hits))
+    every, hits = (_by_query(scored[kind], population) for kind in (AllScores, Hits))
     nontargets = every.without(hits)
     ascending = np.sort(every.score)
     n_hits, n_false_alarms = sweep.hits[best], sweep.false_alarms[best]
@@ -274,12 +273,13 @@ class _OwnScores:
         return _OwnScores(self.score[left], self.query[left], offsets)
 
 
-def _by_query(scores: Hits, strata: Bool) -> _OwnScores:
-    """Select the scores that are in some strata, by query."""
-    inside = np.flatnonzero(strata[scores.query, scores.group])
+def _by_query(scores: Hits, population: Population) -> _OwnScores:
+    """Select the scores that averages count, by query."""
+    counted = population.condition.has(scores.query, scores.group) & population.queries[scores.query]
+    inside = np.flatnonzero(counted)
     rows = inside[np.argsort(scores.query[inside], kind="stable")]
     query = scores.query[rows]
-    return _OwnScores(scores.score[rows], query, np.searchsorted(query, np.arange(len(strata) + 1)))
+    return _OwnScores(scores.score[rows], query, np.searchsorted(query, np.arange(len(population.queries) + 1)))
 
 
 def _weighed(counts: I64, totals: I64, weight: float) -> F64:

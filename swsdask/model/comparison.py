@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from os import PathLike
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pyarrow as pa
@@ -194,6 +195,15 @@ class Comparison(Tables):
             tuple(system for system, pair in with_best.items() if p[pair] >= self.how.alpha),
             tuple(system for system, pair in with_best.items() if math.isnan(p[pair])),
         )
+
+    def to_csv(self, path: str | PathLike[str] | None = None, table: str = "differences") -> str | None:
+        """Return the differences, or the table `intervals`, as CSV: a file, or its text if no path is given.
+
+        Columns are those of the DataFrame. Numbers have enough digits to give the same float64 when read; undefined
+        ones are empty.
+        """
+        text: str | None = self._frame(table).to_csv(path, index=False)
+        return text
 
     def to_markdown(self, condition: str | None = "all") -> str:
         """Return the numbers of a condition with their intervals as a Markdown table; with None, a table for each.

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, Self
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from swsdask.model.measures import Description
 from swsdask.model.results import Note
+from swsdask.model.settings_table import SettingsTable
 from swsdask.model.trials import I16, I32, I64, Bool
 
 Definition = Literal["document", "tde2015", "tdev2"]
@@ -302,7 +303,19 @@ DISCOVERY = tuple(_rows())
 """Every measure of term discovery."""
 
 
-class DiscoverySettings(BaseModel):
+def measures_named(name: str) -> list[str]:
+    """Return the measures of term discovery of this name, or of the family of this name; none for another name.
+
+    Examples
+    --------
+    >>> measures_named("token"), measures_named("ned"), measures_named("atwv")
+    (['token_precision', 'token_recall', 'token_f_score'], ['ned'], [])
+    """
+    wanted = {f"{name}_{ending}" for ending in WORDS} if name in FAMILIES else {name}
+    return [row.name for row in DISCOVERY if row.name in wanted]
+
+
+class DiscoverySettings(SettingsTable):
     """Everything that can change a number of term discovery. Part of the signature of every result.
 
     Readings (`model.discovery.Readings`) are choices that the definition `document` leaves open.
@@ -324,8 +337,6 @@ class DiscoverySettings(BaseModel):
     fold_by : {"file", "time"}
         Without a fold file: whether folds consist of whole files, or files are cut so that folds are equally long.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
     definition: Definition = "document"
     coverage: Coverage = "intersected"

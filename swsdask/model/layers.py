@@ -8,7 +8,6 @@ line.
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from bisect import bisect_left
@@ -16,17 +15,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 
 from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError
 from swsdask.model.settings import EvaluationSettings, Settings
+from swsdask.model.settings_table import MOST_NAMED, PLAINLY, fault_text, faults_of, flat
 from swsdask.model.wording import cut, nearest
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 GivenSettings = Mapping[str, object] | EvaluationSettings | Settings
 """Settings as the Python interface takes them: a dictionary shaped as a settings file, or an object."""
@@ -52,12 +49,6 @@ COMPAT_IMPLIES: dict[str, dict[str, object]] = {
 KEPT_NONE = "The archive keeps no settings: an earlier release made it."
 _KWSEVAL_INC = {"average_precision": {"no_relevant": "zero"}}
 """The settings that KWSEval's -inc implies beside `no_targets`: every query without targets has AP = 0."""
-
-PLAINLY = {"tuple_type": 'Input should be a list, as ["a", "b"]', "model_type": "Input should be a table of keys"}
-"""Plain words for messages of pydantic that use terms of Python."""
-
-_MOST = 20
-"""The number of wrong keys and values that an error names."""
 
 _INTEGERS = range(-(1 << 63), 1 << 63)
 """The integers of TOML; Python cannot print ones of thousands of digits."""
@@ -167,9 +158,10 @@ def check_keys(given: Mapping[str, object], file: str) -> None:
     try:
         Settings.model_validate(given)
     except ValidationError as error:
-        wrong = [_explain(each) for each in error.errors() if each["type"] not in ("value_error", "missing")]
+        wrong = [each for each in error.errors() if each["type"] not in ("value_error", "missing")]
         if wrong:
-            raise SettingsError("\n".join(f"{file}: {each}" for each in wrong[:_MOST])) from None
+            said = (f"{file}: {fault_text(Settings, each)}" for each in wrong[:MOST_NAMED])
+            raise SettingsError("\n".join(said)) from None
 
 
 def conf_directory() -> Path:
@@ -237,9 +229,7 @@ def build_settings(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        found = error.errors()
-        more = [f"And {len(found) - _MOST:,} more."] if len(found) > _MOST else []
-        raise SettingsError("\n".join([*map(_explain, found[:_MOST]), *more])) from None
+        raise faults_of(Settings, error) from None
 
 
 def explicit_settings(given: GivenSettings | None) -> Mapping[str, object]:
@@ -264,36 +254,6 @@ def explicit_settings(given: GivenSettings | None) -> Mapping[str, object]:
 def _at(layer: Mapping[str, object], key: str) -> object:
     evaluation = layer.get("evaluation", {})
     return evaluation.get(key) if isinstance(evaluation, Mapping) else None
-
-
-def _explain(error: ErrorDetails) -> str:
-    path = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"setting {path}: unknown key. {_remedy(error['loc'])}"
-    if error["type"] == "value_error":
-        return f"setting {path}: {error['ctx']['error']}."
-    return f"setting {path}: {PLAINLY.get(error['type'], error['msg'])}; found {cut(repr(error['input']))}."
-
-
-def _remedy(unknown: tuple[int | str, ...]) -> str:
-    """Return the remedy for an unknown key: a setting that ends so, or the nearest key of its table or of all."""
-    *parents, last = map(str, unknown)
-    table: Any = Settings
-    for parent in parents:
-        table = table.model_fields[parent].annotation
-    settings = [name for name, _ in flat(Settings().model_dump())]
-    name = next((name for name in settings if f".{name}".endswith(f".{last}")), None)
-    if name is None:
-        if near := difflib.get_close_matches(last, list(table.model_fields), n=1):
-            return f"Nearest valid key: {near[0]}."
-        by_end = {name.rpartition(".")[2]: name for name in reversed(settings)}
-        near = difflib.get_close_matches(last.rpartition(".")[2], by_end, n=1)
-        if not near:
-            return "`swsdask settings` lists all."
-        name = by_end[near[0]]
-    nested = reduce(lambda inner, key: f'{{"{key}": {inner}}}', reversed(name.split(".")), "...")
-    table, _, key = name.rpartition(".")
-    return f"Write {key} below [{table}], in a dictionary {nested}."
 
 
 def merge_layers(below: Mapping[str, Any], above: Mapping[str, object]) -> TomlTable:
@@ -442,15 +402,6 @@ class Settled:
 def _values(settings: Settings) -> Iterator[tuple[str, object]]:
     yield from flat(settings.evaluation.model_dump(mode="json"))
     yield from flat(settings.discovery.model_dump(mode="json"), "discovery.")
-
-
-def flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield every setting by its dotted name."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _text(value: object) -> str:

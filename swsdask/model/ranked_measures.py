@@ -14,9 +14,10 @@ from typing import Annotated, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from swsdask.model.errors import SettingsError
+from swsdask.model.settings_table import SettingsTable
 from swsdask.model.units import TICKS_PER_SECOND, ticks
 
 F64 = NDArray[np.float64]
@@ -113,7 +114,7 @@ WITHOUT_ORDER = ("group", "expected")
 """The rules that give equal scores no order."""
 
 
-class AveragePrecisionSettings(BaseModel):
+class AveragePrecisionSettings(SettingsTable):
     """The rules of rankings; `measures.average_precision` defines each.
 
     Attributes
@@ -155,8 +156,6 @@ class AveragePrecisionSettings(BaseModel):
         The maximum grade G of err_at_rank@K: a document of grade g satisfies a reader with probability (2^g - 1) / 2^G;
         higher grades count as G.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
     ties: Literal["group", "best", "worst", "expected", "document-descending", "document-ascending", "input"] = "group"
     interpolation: Literal["max", "none"] = "max"
@@ -207,7 +206,7 @@ _SHAPED_BY = {
 _LONGEST_S = 100_000
 
 
-class GapSettings(BaseModel):
+class GapSettings(SettingsTable):
     """The penalty function of GAP; this module defines each. Times are in seconds.
 
     Attributes
@@ -229,8 +228,6 @@ class GapSettings(BaseModel):
     granularity_s : float, optional
         All times are first rounded down to whole steps of this, so that a width of 7 steps of 15 is 105.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
 
     penalty: Literal["triangular", "rectangular", "asymmetric", "gaussian", "table"] = "triangular"
     width_s: float = Field(default=DEFAULT_WIDTH_S, gt=0, le=_LONGEST_S)

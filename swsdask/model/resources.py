@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from swsdask.model.settings_table import SettingsTable
+
 SECONDS_PER_HOUR = 3600
 
 
@@ -125,7 +127,7 @@ class Resources(_Table):
         return cls.model_validate_json(text)
 
 
-class ProcessingLoadSettings(_Table):
+class ProcessingLoadSettings(SettingsTable):
     """The rules of the processing load.
 
     Attributes

@@ -12,8 +12,6 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
@@ -26,6 +24,7 @@ from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError
 from swsdask.model.ranked_measures import AveragePrecisionSettings, GapSettings
 from swsdask.model.resources import ProcessingLoadSettings
+from swsdask.model.settings_table import SettingsTable
 from swsdask.model.trials import Reference
 
 TextFilter = Literal["charsplit", "notascii", "deletehyphens"]
@@ -35,9 +34,7 @@ Compat = Literal["none", "kwseval", "stdeval", "mediaeval"]
 _MOST_BETA = 10**100
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
-
+class _Settings(SettingsTable):
     @field_validator("*", mode="before")
     @classmethod
     def _no_switch_is_a_number(cls, value: Any, about: ValidationInfo) -> Any:
@@ -213,6 +210,11 @@ class EvaluationSettings(_Settings):
         The measures that are scored if none are requested: all, or those of the rankings of queries.
     processing_load : ProcessingLoadSettings
         The weight of indexing in PL, and the duration of the queries.
+
+    Raises
+    ------
+    SettingsError
+        Names every wrong key or value, with the nearest key; so does `model_copy`.
 
     Examples
     --------

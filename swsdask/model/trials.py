@@ -21,6 +21,7 @@ F64 = NDArray[np.float64]
 Bool = NDArray[np.bool_]
 
 Derived = TypeVar("Derived")
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 UNKNOWN_DOCUMENT = -1
 
@@ -105,6 +106,15 @@ class Condition:
     n_trials: int
     by_query_pattern: bool = False
     of_occurrences: bool = False
+
+    def has(self, query: I32, group: I16) -> Bool:
+        """Return whether averages count each of some strata, given their queries and groups."""
+        return self.queries[query] & self.groups[group]
+
+    def select(self, strata: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Return the entries of the strata that averages count, from those of all: [n_queries, n_groups, ...]."""
+        # A mask of all strata would take time in proportion to their number, in each of as many conditions.
+        return strata[np.ix_(self.queries, self.groups)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
 from swsdask.model.safe_text import is_text, one_line, without_secrets
-from swsdask.places.reading import all_below, all_matching, is_local, start_of
+from swsdask.places.reading import all_below, all_matching, is_local, join_path, no_folder, start_of
 from swsdask.places.stamps import settles_in, stamp_of
 
 LOG = logging.getLogger("swsdask.nightly")
@@ -192,10 +192,12 @@ def _find_entry(entry: str, deepest: int | None) -> tuple[AbstractFileSystem, st
         else:
             infos = all_matching(filesystem, path) if is_glob(entry) else all_below(filesystem, path, deepest)
     except Exception as error:
-        remedy = "Check the path and its permissions"
-        if isinstance(error, FileNotFoundError) and not is_local(entry):
-            remedy += "; a store has no empty folders: a README keeps one"
-        found = "nothing there" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}"
+        remedy, found = "Check the path and its permissions", f"{type(error).__name__}: {error}"
+        if isinstance(error, FileNotFoundError):
+            missing = no_folder(join_path(entry, "*"))
+            found = f"nothing there{missing}"
+            if not is_local(entry) and not missing:
+                remedy += "; a store has no empty folders: a README keeps one"
         expected = "a folder or glob that can be listed"
         raise InputError(Problem(entry, None, expected, found, f"{remedy}. Nothing was changed.")) from None
     root = folder.rstrip("/")

@@ -18,7 +18,8 @@ from pydantic_core import ErrorDetails
 from swsdask.comparison.gates import Gate, parse_gate
 from swsdask.measures.names import name_in_gate, written_name
 from swsdask.model.errors import SettingsError
-from swsdask.model.layers import PLAINLY, TomlTable, conf_directory, settings_of
+from swsdask.model.layers import TomlTable, conf_directory, settings_of
+from swsdask.model.settings_table import PLAINLY
 from swsdask.model.wording import cut, nearest
 from swsdask.places.reading import is_local, join_path, local_path, parted, read_small
 

@@ -18,10 +18,11 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from glob import has_magic
 from itertools import takewhile
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import IO, TYPE_CHECKING, Self
 
 from swsdask.model.errors import InputError, Problem, ResourceError, SettingsError
@@ -310,7 +311,7 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
         return ResourceError(f"{url}: no space left for its copy in {tempfile.gettempdir()}. {remedy}")
     no_member = url.startswith("zip://") and isinstance(error, KeyError)  # earlier versions of fsspec
     if no_member or isinstance(error, FileNotFoundError):
-        return InputError(Problem(url, None, "a file or folder", "nothing there", "Check the path."))
+        return InputError(Problem(url, None, "a file or folder", f"nothing there{no_folder(url)}", "Check the path."))
     if isinstance(error, IsADirectoryError):
         return InputError(Problem(url, None, "a file", "a folder", "Name a file in it."))
     if isinstance(error, PermissionError):
@@ -324,6 +325,50 @@ def storage_fault(url: str, error: Exception) -> InputError | ResourceError:
         remedy = UNKNOWN_OPTION if isinstance(error, TypeError) else "Check the path and the access to it."
         problem = Problem(url, None, "a readable file or folder", found, remedy)
     return InputError(replace(problem, transient=True))
+
+
+def no_folder(place: str) -> str:
+    """Return `: there is no folder NAME`, of the outermost missing folder, bucket or container above a place.
+
+    It is "" if there is none, or if that cannot be found out. A glob is in the folder where it begins.
+    """
+    path = local_path(place)
+    with suppress(Exception):
+        if path is not None:
+            for folder in reversed(PurePath(path).parents):
+                if has_magic(str(folder)):
+                    break
+                if not _is_there(folder):
+                    return f": there is no folder {folder}"
+        elif "::" not in place:
+            filesystem, inner = file_system(place)
+            kind = next((word for name, word in _OUTERMOST.items() if name in protocols(filesystem)), "")
+            bucket = inner.lstrip("/").partition("/")[0]
+            if kind and not filesystem.exists(bucket) and not _is_listed(filesystem, bucket):
+                return f": there is no {kind} {bucket}"
+    return ""
+
+
+_OUTERMOST = {"s3": "bucket", "gs": "bucket", "abfs": "container"}
+"""The words for the outermost folders of `OBJECT_STORES`."""
+
+
+def _is_there(folder: PurePath) -> bool:
+    """Return whether there is a folder. Raises `OSError` if that cannot be found out."""
+    try:
+        os.stat(folder)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _is_listed(filesystem: AbstractFileSystem, bucket: str) -> bool:
+    """Return whether a bucket can be listed: `exists` of fsspec is false without permission too."""
+    try:
+        filesystem.ls(bucket)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def protocols(filesystem: AbstractFileSystem) -> tuple[str, ...]:

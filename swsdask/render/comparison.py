@@ -30,7 +30,10 @@ MOST_PAIRS = 100
 """The number of pairs above which only those with the best system are printed."""
 
 COMPARISON = "comparison.json"
-"""The file with the parameters of a comparison, and its tables in JSON."""
+"""The file with the parameters of a comparison and, unless they are long, its tables in JSON."""
+
+MOST_RECORDS = 20_000
+"""The number of rows of both tables up to which JSON, with about 330 bytes per row, has them too."""
 
 COMPARED = ("intervals.parquet", "differences.parquet")
 """The tables of a comparison."""
@@ -119,13 +122,15 @@ def comparison_as(form: str, found: Comparison) -> str:
 def comparison_files(found: Comparison, folder: Path) -> list[str]:
     """Write `intervals.parquet`, `differences.parquet` and `comparison.json` into a folder. Returns their names.
 
-    `comparison.json` has the two lists and the parameters of the comparison. Equal comparisons give equal bytes.
+    `comparison.json` has the parameters of the comparison and the rows of both tables, without the rows if there are
+    more than `MOST_RECORDS`. Equal comparisons give equal bytes.
     """
     tables = {"intervals": found.interval_table, "differences": found.difference_table}
     for name, table in tables.items():
         pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
     heading = {"signature": found.signature, "resampling": asdict(found.how), "notes": list(found.notes)}
-    (folder / COMPARISON).write_text(tables_as_json(tables, heading), encoding="utf-8")
+    repeated = tables if sum(table.num_rows for table in tables.values()) <= MOST_RECORDS else {}
+    (folder / COMPARISON).write_text(tables_as_json(repeated, heading), encoding="utf-8")
     return [*COMPARED, COMPARISON]
 
 

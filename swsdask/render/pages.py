@@ -130,7 +130,8 @@ def by_condition(found: Leaderboard) -> tuple[Mapping[str, object] | None, list[
         "rows": list(conditions),
         "values": {
             measure: [
-                [number(found.value(condition, system, measure)) for condition in conditions] for system in systems
+                numbers(np.array([found.value(condition, system, measure) for condition in conditions]))
+                for system in systems
             ]
             for measure in measures
         },

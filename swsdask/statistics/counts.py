@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -189,7 +189,7 @@ class Counts(FirstRound):
             dropped=self.dropped,
         )
 
-    @property
+    @cached_property
     def has_decisions(self) -> bool:
         """Whether every trial has a decision."""
         return not (self.mapped[..., NONE].any() or self.unmapped[..., NONE].any())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from swsdask.kernels.entropy import add_costs, softplus
 from swsdask.kernels.sums import DIGIT, rounded_integers
-from swsdask.model.trials import F64, I16, I32, I64, Bool, Reference, Trials
+from swsdask.model.trials import F64, I16, I32, I64, Bool, Condition, Reference, Trials
 from swsdask.statistics.counts import ends_of, stratum_numbers, stretches
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.statistic import FirstRound
@@ -70,9 +70,10 @@ class ExactSums:
         digits[:, 0, :-1] = np.tensordot(self.digits.astype(np.int64), times, axes=(1, 0))
         return self.carried(self.first, digits)
 
-    def total(self, strata: Bool) -> float:
-        """Return the sum over some strata, bool [n_queries, n_groups], rounded once, to the nearest float."""
-        return float(self._rounded(self.digits[strata].sum(axis=0, dtype=np.int64, keepdims=True))[0])
+    def total(self, condition: Condition) -> float:
+        """Return the sum over the strata of a condition, rounded once, to the nearest float."""
+        digits = condition.select(self.digits).sum(axis=(0, 1), dtype=np.int64)
+        return float(self._rounded(digits[np.newaxis])[0])
 
     def by_query(self, groups: Bool) -> F64:
         """The sum of every query over some groups of documents, bool [n_groups], each rounded once: [n_queries]."""

@@ -17,7 +17,7 @@ import numpy as np
 from swsdask.kernels.ladder import count_own_slots, count_slots, merge_order
 from swsdask.model.columns import row_changes
 from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
-from swsdask.statistics.counts import Counts, class_layers, strata_of, stretches, trial_groups
+from swsdask.statistics.counts import Counts, class_layers, stretches, trial_groups
 from swsdask.statistics.statistic import FirstRound, Found, Statistic
 
 
@@ -186,9 +186,8 @@ class Ladder:
 def _ends(counts: Counts, reference: Reference) -> Iterator[float]:
     """Yield the lowest and the highest score in each condition, infinite without trials."""
     for condition in reference.conditions:
-        strata = strata_of(condition)
-        yield float(counts.lowest[strata].min(initial=np.inf))
-        yield float(counts.highest[strata].max(initial=-np.inf))
+        yield float(condition.select(counts.lowest).min(initial=np.inf))
+        yield float(condition.select(counts.highest).max(initial=-np.inf))
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,6 @@ from swsdask.statistics.counts import (
     class_layers,
     ends_of,
     layers_of,
-    strata_of,
     stratum_layers,
     stretches,
     trial_groups,
@@ -365,7 +364,7 @@ class Overlap:
         marked = [*reference.thresholds, float(found[Counts].lowest.min(initial=np.inf))]
         clear = True
         for number, condition in enumerate(reference.conditions):
-            score = hits.score[strata_of(condition)[hits.query, hits.group]]
+            score = hits.score[condition.has(hits.query, hits.group)]
             marked += score[[0, -1]].tolist() if len(score) else []
             if reference.condition_targets(condition).any():
                 clear = clear and _overlap(score, nontarget_points(found, reference, number).z)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from swsdask.kernels.rows import best_detections, pairs_ascend, target_rows
 from swsdask.model.columns import distinct_pairs
 from swsdask.model.errors import SHOWN, InputError, Problem
-from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Trials
+from swsdask.model.trials import F64, I16, I32, I64, Detections, Reference, Scalar, Trials
 from swsdask.model.units import TICKS_PER_SECOND, seconds
 
 
@@ -49,8 +49,6 @@ def groups_of(document: I32 | None, rows: I64 | slice, reference: Reference) -> 
 
 OUTSIDE = "outside"
 """The reason under which `Trials.dropped` counts detections outside the evaluated excerpts."""
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Evaluated(NamedTuple):

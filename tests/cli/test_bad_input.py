@@ -222,3 +222,17 @@ def test_results_are_named_where_a_reference_is_expected(swsdask: Call, files: F
     found = f"swsdask: {results}: expected a reference or an archive; found results of swsdask. Name the reference"
     for command in (("score", results), ("errors", results), ("ingest", tmp_path / "archive", results)):
         refused(swsdask(*command), found)
+
+
+def test_no_file_is_written_under_the_name_that_means_stdout(
+    swsdask: Call, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert swsdask("score", files.reference, files.run, "--out", tmp_path / "results").code == 0
+    monkeypatch.chdir(tmp_path)
+    for command in (
+        ("report", "results", "-"),
+        ("score", files.reference, files.run, "--out", "-"),
+        ("calibrate", files.run, "--on", files.reference, "--out", "-"),
+    ):
+        refused(swsdask(*command), "expected a name; found -. Files are written, nothing to stdout: name one.")
+    assert not (tmp_path / "-").exists()

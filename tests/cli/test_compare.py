@@ -155,3 +155,17 @@ def test_bad_options(swsdask: Callable[..., Outcome], results: Path, arguments: 
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_measure_of_term_discovery_is_told_from_an_unknown_one(
+    swsdask: Callable[..., Outcome], results: Path, folder: Path
+) -> None:
+    is_one = "measure 'grouping' is one of term discovery, of `swsdask discover`: grouping_precision, grouping_recall, "
+    of_results = swsdask("compare", results, "--measures", "grouping")
+    of_files = swsdask("compare", folder, folder / "runs", "--measures", "grouping")
+    scored = swsdask("score", folder, folder / "runs", "--measures", "ned")
+    assert [ended.code for ended in (of_results, of_files, scored)] == [2, 2, 2]
+    possible = "grouping_f_score. These results have measures that can be resampled: atwv.\n"
+    assert of_results.err == f"swsdask: {is_one}{possible}"
+    assert f"{is_one}grouping_f_score. Among those that can be compared are atwv, mtwv, otwv, stwv, " in of_files.err
+    assert "measure 'ned' is one of term discovery, of `swsdask discover`.\n" in scored.err

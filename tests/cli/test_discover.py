@@ -380,3 +380,15 @@ def test_nothing_to_find_is_no_class_file(swsdask: Call, tmp_path: Path) -> None
     assert outcome.code == 2
     assert "The system careful finds nothing in 3 phones: increase --phones." in outcome.err
     assert not list(tmp_path.glob("*.classes"))
+
+
+def test_every_file_that_is_missing_is_named(swsdask: Call, folder: Path, tmp_path: Path) -> None:
+    classes = [tmp_path / name for name in ("a.classes", "b.classes", "c.classes")]
+    alignments = ("--phones", tmp_path / "no.phn", "--words", tmp_path / "no.wrd")
+    said = "expected a file or folder; found nothing there. Check the path.\n"
+    outcome = swsdask("discover", "-q", *classes, *alignments)
+    assert (outcome.code, outcome.out) == (2, "")
+    missing = [alignments[1], alignments[3], *classes]
+    assert outcome.err == "swsdask: " + "".join(f"{place}: {said}" for place in missing)
+    dry = swsdask("discover", "-q", *classes, folder / "one.classes", *corpus(folder), "--dry-run")
+    assert dry.err == "swsdask: " + "".join(f"{place}: {said}" for place in classes)

@@ -9,6 +9,7 @@ import pytest
 
 import swsdask as sws
 from swsdask.archive.validate import validate
+from swsdask.formats.text import read_lines
 from swsdask.model.errors import InputError
 
 TEXTS = {"GB2312": "听到 啊", "gb18030": "系㐀", "Big5": "聽到", "EUC-KR": "한국", "koi8-r": "Мир", "UTF-8": "听到 Мир"}
@@ -93,3 +94,50 @@ def test_a_name_that_is_no_encoding_of_text_says_nothing(tmp_path: Path) -> None
     path = folder / "t.kwlist.xml"
     path.write_text(path.read_text().replace('"UTF-8"', '"binary"'))
     assert sws.open(folder).archive.queries["text"].to_pylist() == [TEXTS["UTF-8"]]
+
+
+WIDE = {
+    "UTF-16LE": codecs.BOM_UTF16_LE,
+    "UTF-16BE": codecs.BOM_UTF16_BE,
+    "UTF-32LE": codecs.BOM_UTF32_LE,
+    "UTF-32BE": codecs.BOM_UTF32_BE,
+}
+TABLES = {
+    "documents.csv": "document,duration\na,100\n",
+    "occurrences.tsv": "query\tdocument\tstart\tduration\n听到\ta\t1\t0.2\n",
+    "queries.jsonl": '{"query": "听到"}\n',
+    "run.csv": "query,document,start,duration,score\n听到,a,1,0.2,1\n",
+    "run.txt": "听到 a 1 1.2 -0.5\n",
+    "qrels.txt": "听到 0 a 1\n",
+}
+
+
+@pytest.mark.parametrize("encoding", WIDE)
+def test_text_with_a_byte_order_mark_is_read_as_that_encoding(tmp_path: Path, encoding: str) -> None:
+    for name, text in TABLES.items():
+        (tmp_path / name).write_bytes(WIDE[encoding] + text.encode(encoding))
+    reference = {name: str(tmp_path / f"{name}.{end}") for name, end in (("documents", "csv"), ("occurrences", "tsv"))}
+    evaluation = sws.open(**reference, queries=str(tmp_path / "queries.jsonl"))
+    for run in ("run.csv", "run.txt"):
+        table = sws.score(evaluation, ["mtwv"], runs=tmp_path / run).table.to_pylist()
+        assert {row["measure"]: row["value"] for row in table if row["query"] is None}["mtwv"] == 1.0
+    judged = sws.open(qrels=str(tmp_path / "qrels.txt"))
+    assert judged.archive.queries["query"].to_pylist() == ["听到"]
+    assert not any(validate([str(tmp_path / "run.csv"), str(tmp_path / "qrels.txt")]).problems)
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("encoding", WIDE)
+def test_without_a_byte_order_mark_it_is_refused_with_the_command_that_converts_it(
+    tmp_path: Path, encoding: str, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(TABLES[name].replace("听到", "q").encode(encoding))
+    (problem,) = validate([str(path)]).problems
+    assert str(problem) == (
+        f"{path}:1: expected text in UTF-8; found text in {encoding} without a byte order mark. "
+        f"Save the file as UTF-8: iconv -f {encoding} -t UTF-8."
+    )
+    with pytest.raises(InputError) as caught:
+        next(read_lines(str(path)))
+    assert caught.value.problems == (problem,)

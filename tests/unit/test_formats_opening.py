@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import subprocess
 import sys
 import tarfile
@@ -12,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -27,6 +29,7 @@ from swsdask.formats.runs.read import read_run
 from swsdask.formats.values import system_of_file
 from swsdask.model import safe_text
 from swsdask.model.errors import ArchiveError, InputError, Problems, SettingsError
+from swsdask.nightly.inbox import look
 from tests.bench.cost import cost
 from tests.compression import zstd
 
@@ -350,3 +353,26 @@ def test_folders_in_a_folder_of_runs_are_reported(
     monkeypatch.setattr(safe_text, "_known", {"hushhush"})
     find_runs([folder])
     assert ("***: not searched" in caplog.messages[1]) == bool(store)
+
+
+def test_a_missing_folder_above_a_file_is_named(tmp_path: Path) -> None:
+    named = f"there is no folder {tmp_path / 'a'}. Check"
+    assert named in fault(tmp_path / "a/b/run.csv")
+    for place in (tmp_path / "a/b/*.csv", tmp_path / "a/b*/*.csv"):
+        with pytest.raises(InputError, match=re.escape(f"found none: {named}")):
+            find_runs([str(place)])
+    assert "found nothing there. Check" in fault(tmp_path / "run.csv")
+
+
+def test_a_missing_bucket_is_named(s3_server: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fsspec.config.conf, "s3", s3_server)
+    fsspec.filesystem("s3", **s3_server).mkdir("emptied")
+    assert "found nothing there: there is no bucket missing. Check" in fault("s3://missing/a/run.csv")
+    assert "found nothing there. Check" in fault("s3://emptied/a/run.csv")
+    with pytest.raises(InputError, match=r"found none: there is no bucket missing\. Check"):
+        find_runs(["s3://missing/a/*.csv"])
+    for inbox in ("s3://missing", "s3://missing/a", "s3://missing/*.csv"):
+        with pytest.raises(InputError, match=r"there: there is no bucket missing\. Check .* permissions\. Noth"):
+            look([inbox])
+    with pytest.raises(InputError, match=r"found nothing there\. .* a README keeps one"):
+        look(["s3://emptied/a"])

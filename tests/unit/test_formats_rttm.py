@@ -180,7 +180,7 @@ def test_types_that_score_nothing_are_passed_over_and_counted(rttm: Path, odd: s
             ":1: expected an RTTM reference or words with times (a CTM); found an ECF. Give an ECF with --ecf.",
         ),
         (RTTM.encode("latin-1"), ":7: expected text in UTF-8; found the byte 0xf6"),
-        (RTTM.encode("utf-16"), ":1: expected text in UTF-8; found the byte 0xff"),
+        (RTTM.encode("utf-16-le"), ":1: expected text in UTF-8; found text in UTF-16LE without a byte order mark"),
         (RTTM.encode()[:80] + b"x" * (2 << 20), ":3: expected a line of at most 1048576 bytes"),
         (gzip.compress(RTTM.encode())[:-9], ": expected whole gzip data; found data that break off"),
     ],

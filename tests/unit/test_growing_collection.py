@@ -173,3 +173,28 @@ def test_the_command_line_reports_how_it_grew(
     assert capsys.readouterr().out.splitlines()[1:] == [grown, *new, "  1 run already there"]
     main(["show", archive, "--diff", "1", "2"])
     assert capsys.readouterr().out.splitlines()[1:] == ["  added: b", "  added: c", grown]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["new", "there"])
+def test_runs_that_another_process_committed_meanwhile_are_not_reported_as_written(
+    tmp_path: Path,
+    qrels: Path,
+    runs: Sequence[Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    first: bool,
+) -> None:
+    archive = str(tmp_path / "archive")
+    if not first:
+        sws.ingest(archive, qrels=qrels, runs=runs[2])
+    ingest = sws.ingest
+
+    def after_another(*arguments: Any, **options: Any) -> sws.StoredArchive:
+        ingest(archive, qrels=qrels, runs=runs[1])
+        return ingest(*arguments, **options)
+
+    monkeypatch.setattr(sws, "ingest", after_another)
+    main(["ingest", archive, "--qrels", str(qrels), "--run", str(runs[0]), "-q"])
+    said = capsys.readouterr().out.splitlines()[1:]
+    assert said[0].startswith("  documents: ")
+    assert said[1:] == ["  a: 16 detections", "  1 run already there" if first else "  2 runs already there"]

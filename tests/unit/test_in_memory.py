@@ -612,3 +612,22 @@ def test_names_of_one_document_in_a_table_of_several_systems_are_noted() -> None
     table = pd.concat([several.assign(system=system) for system in ("a", "b")])
     notes = sws.score(in_memory(), "n_target", runs=table).notes
     assert any(note.startswith("both systems: names of one document in the run, which differ only") for note in notes)
+
+
+@pytest.mark.parametrize("empty", [[], (), {}])
+def test_an_empty_list_is_a_system_without_detections(empty: object) -> None:
+    none = RUN[:0].drop(columns="decision")
+    expected = sws.score(in_memory(), ["mtwv", "map"], runs={"m": none, "n": RUN}).table
+    assert sws.score(in_memory(), ["mtwv", "map"], runs={"m": empty, "n": RUN}).table.equals(expected)
+    alone = sws.score(in_memory(), ["mtwv", "map"], runs={"m": none}).table
+    assert sws.score(in_memory(), ["mtwv", "map"], runs={"m": empty}).table.equals(alone)
+    judged = sws.open(qrels={"q1": {"d2": 1}}, preset="trec")
+    assert sws.score(judged, runs={"m": empty}).scores.equals(sws.score(judged, runs={"m": none}).scores)
+
+
+def test_columns_without_rows_are_a_table() -> None:
+    """Their names are not taken for systems."""
+    with pytest.raises(sws.InputError, match="no document or duration or score"):
+        sws.score(in_memory(), "n_target", runs={"query": [], "start": []})
+    columns = RUN[:0].to_dict("list")
+    assert set(sws.score(in_memory(), "n_target", runs=columns).table["system"].to_pylist()) == {"run"}

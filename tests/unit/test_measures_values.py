@@ -114,7 +114,8 @@ def test_losses_that_are_not_defined() -> None:
     undecided = [(*row[:3], -1, row[4]) for row in ROWS]
     without = scored(undecided, REFERENCE, ASKED)
     assert [math.isnan(without[None, name]) for name in LOSSES] == [False, False, False, True]
-    imputing = scored(ROWS, REFERENCE, ASKED.model_copy(update={"compat": "mediaeval"}), [TwvLosses()])
+    asked = ASKED.model_copy(update={"compat": "mediaeval", "trials": "document"})
+    imputing = scored(ROWS, REFERENCE, asked, [TwvLosses()])
     assert [math.isnan(imputing[None, name]) for name in LOSSES] == [False, False, True, True]
 
 

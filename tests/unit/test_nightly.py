@@ -10,6 +10,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ from swsdask.archive.nights import History, read_history
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import open_archive
 from swsdask.cli import main
+from swsdask.ending import Ended
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
@@ -1485,3 +1487,26 @@ def test_a_difference_that_rounds_to_zero_has_no_sign_and_is_no_loss(
     past = [{**row, "night": 1, "value": 0.5}, {**row, "night": 2, "value": value}]
     render_nightly.print_system(past, "atwv", 2)
     assert f" {difference} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("entry", ["inbox", "inbox/a", "inbox/*/*.xml"])
+def test_an_inbox_whose_folder_is_not_there_is_told_by_it(tmp_path: Path, entry: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"nothing there: there is no folder {tmp_path / 'inbox'}.")):
+        look([str(tmp_path / entry)])
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_a_signal_is_a_line_of_the_log(
+    three_nights: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, quiet: list[str]
+) -> None:
+    def terminated(*_: object) -> None:
+        raise Ended(signal.SIGTERM)
+
+    monkeypatch.setattr(steps, "run_night", terminated)
+    monkeypatch.setattr("swsdask.cli.has_arrived", lambda _: None)
+    place = str(three_nights / "nightly.toml")
+    assert code_of([place, "--log-format", "json", *quiet]) == 143
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["level"], line["evaluation"], line["message"]) == ("error", "demo", "terminated")
+    assert code_of([place, *quiet]) == 143
+    assert capsys.readouterr().err.endswith("swsdask: demo: terminated\n")

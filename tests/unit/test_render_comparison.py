@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -171,6 +172,20 @@ def test_a_comparison_becomes_part_of_a_result_until_another_replaces_it(
     assert not any((tmp_path / name).exists() for name in names[:3])
 
 
+def test_long_tables_are_not_repeated_in_json(
+    compared: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_rows = compared.interval_table.num_rows + compared.difference_table.num_rows
+    found = {}
+    for most in (n_rows, n_rows - 1):
+        monkeypatch.setattr(comparison, "MOST_RECORDS", most)
+        sws.write_comparison(compared, tmp_path)
+        found[most] = json.loads((tmp_path / "comparison.json").read_text())
+    whole, short = found.values()
+    assert len(whole.pop("intervals")) + len(whole.pop("differences")) == n_rows
+    assert short == whole
+
+
 def test_a_comparison_of_other_numbers_is_refused(result: Result, tmp_path: Path) -> None:
     sws.write(three_systems(), tmp_path)
     other = sws.compare(result, "atwv", replicates=10)
@@ -186,3 +201,11 @@ def test_a_damaged_comparison_is_refused(result: Result, compared: Comparison, t
     (tmp_path / "comparison.json").write_text("{}")
     with pytest.raises(sws.InputError, match=r"comparison\.json"):
         read_outputs(tmp_path)
+
+
+def test_a_comparison_as_csv_is_what_the_command_prints(compared: Comparison, tmp_path: Path) -> None:
+    assert compared.to_csv() == comparison.comparison_as("csv", compared)
+    assert compared.to_csv(tmp_path / "intervals.csv", "intervals") is None
+    assert (tmp_path / "intervals.csv").read_text() == compared.intervals.to_csv(index=False)
+    with pytest.raises(sws.SettingsError, match="there is no table 'scores' here"):
+        compared.to_csv(table="scores")

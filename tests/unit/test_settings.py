@@ -1,13 +1,15 @@
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from swsdask.cli.options import EngineOptions, settings_of_options
+from swsdask.model.discovery import DiscoverySettings
 from swsdask.model.errors import SettingsError
 from swsdask.model.layers import build_settings, load_preset, matching_presets, preset_names, settings_of
-from swsdask.model.settings import EvaluationSettings, OperatingPoint
+from swsdask.model.settings import EngineSettings, EvaluationSettings, OperatingPoint, Settings
 
 
 @pytest.mark.parametrize(
@@ -279,3 +281,43 @@ def test_true_is_no_number() -> None:
         with pytest.raises(SettingsError, match="expected neither true nor false"):
             build_settings(explicit={"evaluation": wrong})
     assert build_settings(explicit={"evaluation": {"nonnegative_gamma": True}}).evaluation.nonnegative_gamma
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: EvaluationSettings(tolerance=1), "setting tolerance: unknown key. Nearest valid key: tolerance_s."),
+        (lambda: EvaluationSettings(tolerance_s="a"), "setting tolerance_s: Input should be a valid number"),
+        (lambda: EvaluationSettings(compat="mediaeval"), 'EvaluationSettings: compat = "mediaeval" requires trials ='),
+        (
+            lambda: EvaluationSettings(beta=2),
+            'setting beta: unknown key. Write beta below [operating_point], in a dictionary {"operating_point": ',
+        ),
+        (lambda: EvaluationSettings().model_copy(update={"tolerance": 1}), "setting tolerance: unknown key. Nearest"),
+        (lambda: EvaluationSettings().gap.model_copy(update={"width_s": 0}), "setting width_s: Input should be"),
+        (lambda: EngineSettings(worker=1), "setting worker: unknown key. Nearest valid key: workers."),
+        (lambda: DiscoverySettings(folds=1), "setting folds: unknown key. Nearest valid key: n_folds."),
+    ],
+)
+def test_a_wrong_value_of_a_settings_object_is_a_settings_error(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        make()
+    assert str(caught.value).startswith(said)
+
+
+def test_all_faults_of_a_settings_object_are_named_by_their_paths() -> None:
+    wrong = {"operating_point": {"bet": 1}, "gap": {"widht_s": 3}}
+    with pytest.raises(SettingsError) as caught:
+        EvaluationSettings(**wrong)
+    assert str(caught.value).split("\n") == [
+        "setting operating_point.bet: unknown key. Nearest valid key: beta.",
+        "setting gap.widht_s: unknown key. Nearest valid key: width_s.",
+    ]
+    with pytest.raises(SettingsError, match=r"setting evaluation\.operating_point\.bet: unknown key"):
+        Settings(evaluation=wrong)
+
+
+def test_a_copy_keeps_which_settings_were_set() -> None:
+    copy = EvaluationSettings(trials="segment").model_copy(update={"tolerance_s": 1})
+    assert copy.model_dump(exclude_unset=True) == {"trials": "segment", "tolerance_s": 1.0}
+    assert copy.model_copy() == copy

@@ -19,7 +19,7 @@ from tests.worlds import make_reference, make_trials, unaligned
 
 REFERENCE = make_reference([[2, 0], [1, 1], [0, 3]], {"all": ([True] * 3, [True] * 2, 100)})
 ETA = REFERENCE.prior_log_odds
-EVERY = np.ones((3, 2), np.bool_)
+(EVERY,) = REFERENCE.conditions
 DIGITS = Context(prec=50)
 
 
