@@ -157,7 +157,7 @@ def test_bad_options(swsdask: Callable[..., Outcome], results: Path, arguments: 
     assert "Traceback" not in ended.err
 
 
-def test_a_measure_of_term_discovery_is_told_from_an_unknown_one(
+def test_a_measure_of_term_discovery_is_distinguished_from_an_unknown_one(
     swsdask: Callable[..., Outcome], results: Path, folder: Path
 ) -> None:
     is_one = "measure 'grouping' is one of term discovery, of `swsdask discover`: grouping_precision, grouping_recall, "

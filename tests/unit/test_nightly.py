@@ -1490,7 +1490,7 @@ def test_a_difference_that_rounds_to_zero_has_no_sign_and_is_no_loss(
 
 
 @pytest.mark.parametrize("entry", ["inbox", "inbox/a", "inbox/*/*.xml"])
-def test_an_inbox_whose_folder_is_not_there_is_told_by_it(tmp_path: Path, entry: str) -> None:
+def test_the_missing_folder_of_an_inbox_is_named(tmp_path: Path, entry: str) -> None:
     with pytest.raises(InputError, match=re.escape(f"nothing there: there is no folder {tmp_path / 'inbox'}.")):
         look([str(tmp_path / entry)])
 
