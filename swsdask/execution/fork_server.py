@@ -54,12 +54,12 @@ _ENVIRONMENT = {
 
 _PRELOADED = "swsdask.execution.forked"
 
-_LONGEST_FOLDER = 70
-"""The maximum length in bytes of the parent of multiprocessing's folder: names of sockets have at most 107 bytes."""
+_LONGEST_FOLDER = 49
+"""The maximum length in bytes of the name of the folder of temporary files: sockets are in a folder of a folder of it,
+and their names have at most 107 bytes."""
 
 _SHORT_FOLDER = "/tmp"  # nosec B108
-"""The parent of multiprocessing's private folder if the folder of temporary files has a longer name, as scratch folders
-of batch systems have."""
+"""The folder for sockets if that of temporary files has a longer name, as scratch folders of batch systems have."""
 
 _AFTER_SOCKETS = -101
 """The priority of the finaliser: after multiprocessing removes its folder, at -100."""
@@ -89,15 +89,12 @@ def start() -> None:
 @cache
 def _make_socket_folder() -> None:
     """Let multiprocessing make its folder, which exists as long as this process, inside a temporary folder."""
-    stack = ExitStack()
-    folder = stack.enter_context(temporary_folder())
-    Finalize(None, stack.close, exitpriority=_AFTER_SOCKETS)
-    before = tempfile.tempdir
-    if len(os.fsencode(folder)) <= _LONGEST_FOLDER:
-        tempfile.tempdir = str(folder)
-    elif os.access(_SHORT_FOLDER, os.W_OK):
+    stack, before = ExitStack(), tempfile.tempdir
+    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER and os.access(_SHORT_FOLDER, os.W_OK):
         tempfile.tempdir = _SHORT_FOLDER
     try:
+        tempfile.tempdir = str(stack.enter_context(temporary_folder()))
+        Finalize(None, stack.close, exitpriority=_AFTER_SOCKETS)
         get_temp_dir()
     finally:
         tempfile.tempdir = before
