@@ -280,7 +280,8 @@ def _ingest_or_refuse(
 ) -> list[Refused]:
     """Ingest the new runs. Runs with problems are refused and returned.
 
-    Runs that were refused before are first validated one by one. If ingesting the others fails, they are too.
+    Runs that were refused before are first validated one by one. If ingesting the others fails, those that the error
+    names are validated and the rest is ingested; if that fails too, all are validated.
 
     The reference is read only if `with_reference`; it must then be that of the archive. `with_settings`: the settings
     of the night are not those that the archive keeps, which are replaced even if no run is ingested.
@@ -291,12 +292,27 @@ def _ingest_or_refuse(
         try:
             _ingest(night, good, with_reference=with_reference)
         except InputError as error:
-            more = _refusals(night, good)
-            if not more and not error.transient:
-                raise
-            _ingest(night, _without(good, more), with_reference=with_reference)
-            refused += more
+            refused += _ingest_sound(night, good, error, with_reference=with_reference)
     return sorted(refused, key=lambda each: each.url)
+
+
+def _ingest_sound(night: Night, news: Sequence[Arrived], error: InputError, *, with_reference: bool) -> list[Refused]:
+    """Ingest the runs without problems after ingesting all raised `error`; return the others."""
+    named = {problem.file for problem in error.problems}
+    refused = _refusals(night, [each for each in news if each.url in named])
+    if refused:
+        try:
+            _ingest(night, _without(news, refused), with_reference=with_reference)
+        except InputError as again:
+            error = again
+        else:
+            return refused
+    more = _refusals(night, _without(news, refused))
+    if not more and not error.transient:
+        raise error
+    refused += more
+    _ingest(night, _without(news, refused), with_reference=with_reference)
+    return refused
 
 
 def _without(news: Sequence[Arrived], others: Sequence[Arrived | Refused]) -> list[Arrived]:

@@ -732,6 +732,33 @@ def test_each_faulty_run_is_refused_alone_whatever_files_are_called(three_nights
     assert {move.system for move in record.moves} >= {"a", "a1.b", "b1"}
 
 
+@pytest.mark.parametrize("n_faulty", [1, 2])
+def test_of_many_new_runs_those_that_the_error_names_are_validated(
+    three_nights: Path, monkeypatch: pytest.MonkeyPatch, n_faulty: int
+) -> None:
+    (asked,) = load_nightly(three_nights / "nightly.toml").evaluation
+    shutil.rmtree(three_nights / "archive")
+    good = (three_nights / "inbox/weak/run.kwslist.xml").read_text()
+    shutil.rmtree(three_nights / "inbox")
+    (three_nights / "inbox").mkdir()
+    for number in range(5):
+        text = good.replace('score="', 'score="x') if number < n_faulty else good
+        (three_nights / f"inbox/s{number}.kwslist.xml").write_text(text)
+    validated = []
+    refusals = steps._refusals
+
+    def counting(night: Any, news: Sequence[Any]) -> list[Any]:
+        validated.append(len(news))
+        return refusals(night, news)
+
+    monkeypatch.setattr(steps, "_refusals", counting)
+    record = run_night(asked, DAY).record
+    assert record is not None
+    assert [each.system for each in record.refused] == [f"s{number}" for number in range(n_faulty)]
+    assert {move.system for move in record.moves} == {f"s{number}" for number in range(n_faulty, 5)}
+    assert validated == [0, n_faulty]
+
+
 def test_p_values_are_adjusted_for_all_pairs_of_a_night(three_nights: Path) -> None:
     place = three_nights / "nightly.toml"
     place.write_text(place.read_text().replace('"previous"', '"overconfident"').replace(".02", ".02 with p < .05"))
