@@ -8,6 +8,7 @@ from swsdask.archive.nights import read_history
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive
 from swsdask.model.errors import ArchiveError
+from swsdask.model.name_columns import decoded
 from swsdask.model.tables import LateImport
 from swsdask.places.reading import Location, as_path
 
@@ -47,5 +48,5 @@ def history(archive: Location) -> pd.DataFrame:
     past = read_history(Storage(as_path(archive)))
     if not past.nights and not is_archive(as_path(archive)):
         raise ArchiveError(f"{as_path(archive)}: expected an archive; found none.")
-    frame: pd.DataFrame = past.table.to_pandas()
+    frame: pd.DataFrame = decoded(past.table).to_pandas()
     return frame

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,6 +29,7 @@ from swsdask.model.errors import ArchiveError, StoreError
 from swsdask.model.hashes import hash_bytes
 from swsdask.model.leaderboard import Leaderboard, Record, Refused, leaderboard_of
 from swsdask.model.limits import shortage
+from swsdask.model.name_columns import coded, decoded, gathered, rows_with
 from swsdask.model.tables import Row, read_parquet
 
 NIGHTS = "history"
@@ -106,7 +109,7 @@ def night_hash(table: pa.Table, record: bytes) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class CommittedNight:
-    """A night: its record and its rows of `HISTORY`."""
+    """A night: its record and its rows of `HISTORY`, whose names are coded (`model.name_columns`)."""
 
     record: Record
     table: pa.Table
@@ -114,7 +117,14 @@ class CommittedNight:
     @property
     def hash(self) -> str:
         """The hash of both."""
-        return night_hash(self.table, self.record.to_json().encode()).decode()
+        return night_hash(decoded(self.table), self.record.to_json().encode()).decode()
+
+    def standings(self) -> Iterator[tuple[str, Standing]]:
+        """Yield the systems that the night scored, each with its standing after it."""
+        _, first = np.unique(self.table["system"].combine_chunks().indices, return_index=True)
+        rows = self.table.select(["system", "night", "version", "content", "signature"]).take(np.sort(first))
+        for system, *standing in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+            yield system, Standing(*standing)
 
 
 @dataclass(frozen=True)
@@ -144,8 +154,8 @@ class History:
 
     @cached_property
     def table(self) -> pa.Table:
-        """The rows of all nights."""
-        return pa.concat_tables([HISTORY.empty_table(), *(night.table for night in self.nights)])
+        """The rows of all nights, names coded."""
+        return gathered([coded(HISTORY.empty_table(), HISTORY), *(night.table for night in self.nights)])
 
     @cached_property
     def stamps(self) -> dict[str, str]:
@@ -170,13 +180,15 @@ class History:
     @cached_property
     def standings(self) -> dict[str, Standing]:
         """The standing of every system, by name."""
-        columns = [self.table[name].to_pylist() for name in ("system", "night", "version", "content", "signature")]
-        return {system: Standing(*values) for system, *values in dict.fromkeys(zip(*columns, strict=True))}
+        return dict(chain.from_iterable(night.standings() for night in self.nights))
 
     def current(self) -> pa.Table:
-        """Return the rows of every system from the night that scored it last."""
-        rows = zip(self.table["system"].to_pylist(), self.table["night"].to_pylist(), strict=True)
-        return self.table.filter(pa.array([self.standings[name].night == night for name, night in rows], pa.bool_()))
+        """Return the rows of every system from the night that scored it last, names coded."""
+        last: dict[int, list[str]] = {}
+        for system, standing in self.standings.items():
+            last.setdefault(standing.night, []).append(system)
+        parts = (rows_with(each.table, system=last.get(each.record.number, ())) for each in self.nights)
+        return gathered([coded(HISTORY.empty_table(), HISTORY), *parts])
 
     def leaderboard(self, requested: Sequence[str] | None = None) -> Leaderboard:
         """Return the current leaderboard of the `requested` measures; None means all."""
@@ -185,22 +197,24 @@ class History:
 
     def rows_of(self, measure: str, condition: str = "all") -> list[Row]:
         """Return the numbers of one measure in all nights, in order."""
-        named = pc.and_(pc.equal(self.table["measure"], measure), pc.equal(self.table["condition"], condition))
-        rows: list[Row] = self.table.filter(named).to_pylist()
+        rows: list[Row] = []
+        for night in self.nights:
+            rows += rows_with(night.table, measure=[measure], condition=[condition]).to_pylist()
         return rows
 
 
-def read_history(storage: Storage) -> History:
-    """Return the history of an archive; without nights if there is none.
+def read_history(storage: Storage, known: History | None = None) -> History:
+    """Return the history of an archive; without nights if there is none. Nights that are `known` are not read again.
 
     Raises
     ------
     ArchiveError
         If a night is missing or damaged.
     """
-    names = night_files(storage)
+    nights = [] if known is None else [*known.nights]
+    names = night_files(storage)[len(nights) :]
     contents = storage.read_all(names)
-    return History([_night(storage, name, contents) for name in names])
+    return History([*nights, *(_night(storage, name, contents) for name in names)])
 
 
 def commit_night(storage: Storage, record: Record, rows: Iterable[dict[str, object]]) -> bool:
@@ -222,7 +236,7 @@ def _night(storage: Storage, name: str, contents: dict[str, bytes]) -> Committed
     where = f"{storage.url}/{name}"
     try:
         table, record = read_night(contents.get(name) or storage.read(name), HISTORY)
-        return CommittedNight(Record.from_json(record.decode()), table)
+        return CommittedNight(Record.from_json(record.decode()), coded(table, HISTORY))
     except StoreError:
         raise
     except Exception as error:  # Damaged data may raise any error.

@@ -170,7 +170,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
                 missed = Outcome(job, past.last, shown)
             if not commit_night(storage, record, rows):
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
-            night.past = read_history(storage)
+            night.past = read_history(storage, past)
         elif known is not None:
             urls = {each.shown: each.url for each in news}
             known.remember_refused(
