@@ -63,11 +63,11 @@ test: $(VENV)/.tests  ## compile the kernels, then run the whole test suite
 	$(BIN)/swsdask warm-up
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-lowest: $(VENV)-lowest/.installed  ## unit, command line and conformance tests on the lowest versions and the oldest Python; OLDEST=… names another
+test-lowest: $(VENV)-lowest/.installed  ## unit, command line and conformance tests on the lowest versions and the oldest Python; OLDEST=… names another for a new .venv-lowest
 	$(VENV)-lowest/bin/swsdask warm-up
 	$(VENV)-lowest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
-test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and the newest Python found; NEWEST=… names another
+test-newest: $(VENV)-newest/.installed  ## the same on the newest versions and the newest Python found; NEWEST=… names another for a new .venv-newest
 	$(VENV)-newest/bin/swsdask warm-up
 	$(VENV)-newest/bin/python -m pytest $(PARALLEL) $(QUICK)
 
