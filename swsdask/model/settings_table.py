@@ -73,12 +73,12 @@ def _remedy(model: type[BaseModel], unknown: tuple[int | str, ...]) -> str:
     settings = [name for name, _ in flat(model().model_dump())]
     name = next((name for name in settings if f".{name}".endswith(f".{last}")), None)
     if name is None:
-        if near := difflib.get_close_matches(last, list(table.model_fields), n=1):
-            return f"Nearest valid key: {near[0]}."
         by_end = {name.rpartition(".")[2]: name for name in reversed(settings)}
-        near = difflib.get_close_matches(last.rpartition(".")[2], by_end, n=1)
+        near = difflib.get_close_matches(last.rpartition(".")[2], {**by_end, **table.model_fields}, n=1)
         if not near:
             return "`swsdask settings` lists all."
+        if near[0] in table.model_fields:
+            return f"Nearest valid key: {near[0]}."
         name = by_end[near[0]]
     nested = reduce(lambda inner, key: f'{{"{key}": {inner}}}', reversed(name.split(".")), "...")
     table, _, key = name.rpartition(".")

@@ -287,6 +287,10 @@ def test_true_is_no_number() -> None:
     ("make", "said"),
     [
         (lambda: EvaluationSettings(tolerance=1), "setting tolerance: unknown key. Nearest valid key: tolerance_s."),
+        (
+            lambda: EvaluationSettings(p_targt=1),
+            "setting p_targt: unknown key. Write p_target below [operating_point], in a ",
+        ),
         (lambda: EvaluationSettings(tolerance_s="a"), "setting tolerance_s: Input should be a valid number"),
         (lambda: EvaluationSettings(compat="mediaeval"), 'EvaluationSettings: compat = "mediaeval" requires trials ='),
         (
