@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -25,7 +27,19 @@ _AROUND = 8
 """Lines of a screen beside those of systems, for each table: headings, a condition, the files that were written."""
 
 _WIDEST_NAME = 40
-"""Columns of the terminal, beyond which the name of a system is folded."""
+"""Columns of the terminal, beyond which the name of a system or condition is folded."""
+
+
+class _Lines(NamedTuple):
+    """The lines of a table below a `title`: the name of each, and the condition and system whose numbers it has."""
+
+    title: Text
+    heading: str
+    numbers: dict[str, tuple[str, str]]
+
+    def first(self, number: int | None) -> _Lines:
+        """Return the first lines."""
+        return self._replace(numbers=dict(islice(self.numbers.items(), number)))
 
 
 def print_leaderboard(
@@ -33,6 +47,7 @@ def print_leaderboard(
 ) -> None:
     """Print the signature and the notes, then one table per condition, the best system first.
 
+    If there is only one system, one table has a line per condition.
     Of each condition the first `top` systems are shown; None: as many as a screen of the terminal has room for, of the
     first `MOST_TABLES` conditions, or all if it is no terminal. The columns are the requested measures, or, if every
     measure was requested, those of `model.leaderboard.columns_of`, and the other measures are named. Where the terminal
@@ -43,12 +58,17 @@ def print_leaderboard(
     if console is None:
         console = standard_console(by_columns=True, wide=wide)
     found = result.numbers
+    by_condition = len(found.systems) == 1 < len(found.conditions)
     if console.is_terminal and top is None:
-        found = found.of_first(MOST_TABLES)
+        found = found.of_first(max(MOST_TABLES, console.height - _AROUND) if by_condition else MOST_TABLES)
+    tables = [_conditions_of(found)] if by_condition else [_systems_in(found, each) for each in found.conditions]
     groups: Sequence[Sequence[str]] = found.groups
+    if by_condition:
+        requested = {measure for group in groups for measure in group}
+        groups = [[each for each in FACTS if each in found.measures and each not in requested], *groups]
     narrow: list[list[str]] = []
     if result.requested is None:
-        groups, narrow = _fitting(console, found, groups)
+        groups, narrow = _fitting(console, found, tables, groups)
     _print_line(console, "Signature", str(result.manifest.get("signature", "")))
     columns = {measure for group in (*groups, *narrow) for measure in group} | set(FACTS)
     _print_line(console, "Also scored", ", ".join(m for m in found.measures if m not in columns))
@@ -56,58 +76,65 @@ def print_leaderboard(
         _print_line(console, "Note", note)
     left_out = ", ".join(measure for group in narrow for measure in group)
     _print_line(console, "Not shown, the terminal is too narrow (--wide shows them)", left_out)
-    room = console.height // max(1, len(found.conditions)) if console.is_terminal else None
-    for condition in found.conditions:
+    room = console.height // max(1, len(tables)) if console.is_terminal and not by_condition else None
+    for lines in tables:
         console.print()
-        _print_condition(console, found, condition, groups, top, room)
+        _print_table(console, found, lines, groups, top, room)
     if len(found.conditions) < len(result.numbers.conditions):
         n_conditions = counted(len(result.numbers.conditions), "conditions")
         console.print(f"\n{len(found.conditions)} of {n_conditions}; --top {len(found.systems)} shows all.")
 
 
+def _systems_in(found: Leaderboard, condition: str) -> _Lines:
+    facts = (f"  {fact}" for fact in found.facts(condition))
+    ranked = {system: (condition, system) for system in found.ranked(condition)}
+    return _Lines(Text.assemble((condition, "bold"), *facts), "System", ranked)
+
+
+def _conditions_of(found: Leaderboard) -> _Lines:
+    (system,) = found.systems
+    there = {condition: (condition, system) for condition in found.conditions if found.ranked(condition)}
+    return _Lines(Text(system, "bold"), "Condition", there)
+
+
 def _fitting(
-    console: Console, found: Leaderboard, groups: Sequence[Sequence[str]]
+    console: Console, found: Leaderboard, tables: Sequence[_Lines], groups: Sequence[Sequence[str]]
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """The groups of columns that fit in one table of every condition, and the others: less important ones go first."""
+    """The groups of columns that fit into every table, and the others: less important ones go first."""
     kept = [list(group) for group in groups]
-    while len(kept) > 1 and any(
-        len(_parts(console, found, condition, found.ranked(condition), kept)) > 1 for condition in found.conditions
-    ):
+    while len(kept) > 1 and any(len(_parts(console, found, lines, kept)) > 1 for lines in tables):
         kept.remove(max(kept, key=importance))
     return kept, [list(group) for group in groups if list(group) not in kept]
 
 
-def _print_condition(
+def _print_table(
     console: Console,
     found: Leaderboard,
-    condition: str,
+    lines: _Lines,
     groups: Sequence[Sequence[str]],
     top: int | None,
     room: int | None,
 ) -> None:
-    """Print the tables of a condition: `top` systems, or as many as there is `room` for in lines."""
-    ranked = found.ranked(condition)
-    facts = (f"  {fact}" for fact in found.facts(condition))
-    console.print(Text.assemble((condition, "bold"), *facts))
-    parts = _parts(console, found, condition, ranked, groups)
+    """Print lines, in several tables if not all columns fit: `top` systems, or as many as there is `room` for."""
+    console.print(lines.title)
+    parts = _parts(console, found, lines, groups)
     if top is None and room is not None:
         top = max(LEAST_SHOWN, room // max(1, len(parts)) - _AROUND)
-    systems = ranked[:top]
+    shown = lines if len(found.systems) == 1 else lines.first(top)
     for columns in parts:
-        console.print(_table(found, condition, systems, columns, unbounded=console.width >= FULL_WIDTH))
-    if len(systems) < len(ranked):
-        console.print(f"{len(systems)} of {counted(len(ranked), 'systems')}; --top {len(ranked)} shows all.")
+        console.print(_table(found, shown, columns, unbounded=console.width >= FULL_WIDTH))
+    if len(shown.numbers) < len(lines.numbers):
+        n_systems = counted(len(lines.numbers), "systems")
+        console.print(f"{len(shown.numbers)} of {n_systems}; --top {len(lines.numbers)} shows all.")
 
 
-def _parts(
-    console: Console, found: Leaderboard, condition: str, systems: Sequence[str], groups: Sequence[Sequence[str]]
-) -> list[list[str]]:
+def _parts(console: Console, found: Leaderboard, lines: _Lines, groups: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return the columns of the tables that `groups` need: groups side by side as far as the console is wide."""
     if console.width >= FULL_WIDTH:  # To measure the tables would take longer than to print them.
         return [[measure for group in groups for measure in group]]
     parts: list[list[str]] = [[]]
     for group in groups:
-        wider = _table(found, condition, systems, [*parts[-1], *group])
+        wider = _table(found, lines, [*parts[-1], *group])
         width = Measurement.get(console, console.options.update(width=FULL_WIDTH), wider).maximum
         if parts[-1] and width > console.width:
             parts.append([*group])
@@ -116,21 +143,19 @@ def _parts(
     return parts
 
 
-def _table(
-    found: Leaderboard, condition: str, systems: Sequence[str], columns: Sequence[str], *, unbounded: bool = False
-) -> Table:
-    """Return the table of a condition, a line per system; `unbounded` if there is room for all columns."""
+def _table(found: Leaderboard, lines: _Lines, columns: Sequence[str], *, unbounded: bool = False) -> Table:
+    """Return a table of some columns; `unbounded` if there is room for all columns."""
     table = standard_table()
-    table.add_column("System", overflow="fold", max_width=_WIDEST_NAME, vertical="bottom")
+    table.add_column(lines.heading, overflow="fold", max_width=_WIDEST_NAME, vertical="bottom")
     for measure in columns:
         heading = describe(measure).heading.replace(" ", "\n")
         table.add_column(heading, justify="right", style="bold" if measure == "atwv" else "", no_wrap=True)
-    lines = [(system, *(written(m, found.value(condition, system, m)) for m in columns)) for system in systems]
-    if unbounded and all(cell_len(system) <= _WIDEST_NAME and "\n" not in system for system in systems):
+    rows = [(name, *(written(m, found.value(*of, m)) for m in columns)) for name, of in lines.numbers.items()]
+    if unbounded and all(cell_len(name) <= _WIDEST_NAME and "\n" not in name for name in lines.numbers):
         # One row of many lines looks the same, and takes rich a third of the time.
-        lines = [tuple("\n".join(column) for column in zip(*lines, strict=True))] if lines else []
-    for system, *numbers in lines:
-        table.add_row(Text(system), *numbers)
+        rows = [tuple("\n".join(column) for column in zip(*rows, strict=True))] if rows else []
+    for name, *numbers in rows:
+        table.add_row(Text(name), *numbers)
     return table
 
 

@@ -67,6 +67,35 @@ def test_a_terminal_shows_the_first_conditions_unless_a_number_of_systems_is_req
     assert on_terminal(result, 200, top=2).count("part=") == 20
 
 
+def test_the_conditions_of_a_single_system_are_the_lines_of_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    targets = [3, 2]
+    conditions = {f"part={k:02}": [k % 2] for k in range(40)}
+    result = made_up_result([made_up("alone", 1.0, targets, 1)], targets, conditions)
+    print_leaderboard(result)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["alone"] in lines
+    numbers = {line[0]: line[1:] for line in lines if line and line[0] in ("all", *conditions)}
+    assert [*numbers] == ["all", *conditions]
+    found = result.numbers
+    for condition, printed in numbers.items():
+        assert written("atwv", found.value(condition, "alone", "atwv")) in printed
+    shown = on_terminal(result, 200)
+    assert shown.count("part=") == 25 - 8 - 1
+    assert shown.endswith("17 of 41 conditions; --top 1 shows all.\n")
+    assert on_terminal(result, 200, top=1).count("part=") == 40
+
+
+@pytest.mark.parametrize(
+    ("requested", "line"), [(None, ["all", "3", "3.0000"]), (["atwv", "n_queries"], ["all", "3.0000", "3"])]
+)
+def test_counts_of_queries_are_the_first_columns_unless_they_are_requested(
+    capsys: pytest.CaptureFixture[str], requested: list[str] | None, line: list[str]
+) -> None:
+    rows = [("s", name, None, measure, 3.0) for name in ("all", "oov=true") for measure in ("atwv", "n_queries")]
+    print_leaderboard(of(*rows, manifest={**MANIFEST, "measures": requested}))
+    assert line in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
 def test_every_condition_has_a_section(capsys: pytest.CaptureFixture[str]) -> None:
     print_leaderboard(three_systems())
     out = capsys.readouterr().out
