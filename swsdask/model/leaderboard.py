@@ -100,6 +100,11 @@ class Leaderboard:
         }
         return [counted(int(values[-1]), FACTS[measure]) for measure, values in known.items() if values]
 
+    @property
+    def of_one_system(self) -> bool:
+        """Whether it has several conditions of a single system, which are then the lines of one table."""
+        return len(self.systems) == 1 < len(self.conditions)
+
     def of_first(self, n_conditions: int) -> Leaderboard:
         """Return the board of the first conditions; systems and their places do not change."""
         return replace(self, conditions=self.conditions[:n_conditions])

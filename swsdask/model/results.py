@@ -296,14 +296,15 @@ class Result(Figures, Tables):
     def to_markdown(self, measures: str | Iterable[str] | None = None, condition: str | None = "all") -> str:
         """Return the leaderboard as a Markdown table, the best number of each column bold; parameters of `leaderboard`.
 
-        With None for the condition, a table for each, under its name.
+        With None for the condition, a table for each, under its name; of a single system one table, a row for each.
         """
         return "\n\n".join(self._tables(MARKDOWN, measures, condition))
 
     def to_latex(self, measures: str | Iterable[str] | None = None, condition: str | None = "all") -> str:
         """Return the leaderboard as a LaTeX table, the best number of each column bold; parameters of `leaderboard`.
 
-        The table needs the package booktabs. With None for the condition, a table for each, under its name.
+        The table needs the package booktabs. With None for the condition, a table for each, under its name; of a
+        single system one table, a row for each.
         """
         return "\n\n".join(self._tables(LATEX, measures, condition))
 
@@ -311,11 +312,16 @@ class Result(Figures, Tables):
         """The leaderboards as tables of HTML, as notebooks show them: the first systems of the first conditions."""
         found = self.numbers
         names = found.columns or found.measures
-        tables = [
-            HTML.table(self._rows(HTML, names, each)[: 1 + MOST_LINES], HTML.plain(each))
-            for each in found.conditions[:MOST_TABLES]
-        ]
-        limits = ((found.systems, MOST_LINES, "systems"), (found.conditions, MOST_TABLES, "conditions"))
+        most_conditions = MOST_LINES if found.of_one_system else MOST_TABLES
+        if found.of_one_system:
+            rows = self._rows_by_condition(HTML, names)[: 1 + most_conditions]
+            tables = [HTML.table(rows, HTML.plain(found.systems[0]))]
+        else:
+            tables = [
+                HTML.table(self._rows(HTML, names, each)[: 1 + MOST_LINES], HTML.plain(each))
+                for each in found.conditions[:most_conditions]
+            ]
+        limits = ((found.systems, MOST_LINES, "systems"), (found.conditions, most_conditions, "conditions"))
         left_out = [f"{most} of {len(every):,} {things}" for every, most, things in limits if len(every) > most]
         if left_out:
             tables.append(f"<p>{' and '.join(left_out)}; <code>leaderboard(condition=...)</code> has all.</p>")
@@ -325,6 +331,9 @@ class Result(Figures, Tables):
         """Yield the leaderboard of a condition in a markup, or those of all, under their names if there are several."""
         if condition is not None:
             yield markup.table(self._rows(markup, measures, condition), "")
+            return
+        if self.numbers.of_one_system:
+            yield markup.table(self._rows_by_condition(markup, measures), markup.plain(self.numbers.systems[0]))
             return
         conditions = self.numbers.conditions
         for name in conditions:
@@ -360,6 +369,16 @@ class Result(Figures, Tables):
                 text = markup.plain(written(name, value))
                 row.append(markup.bold(text) if better(name) and better(name) * value == best[name] else text)
             rows.append(row)
+        return rows
+
+    def _rows_by_condition(self, markup: Markup, measures: str | Iterable[str] | None) -> list[list[str]]:
+        """Return the heading and the numbers of the only system, a row for each condition."""
+        names, found = self._columns(measures, self.numbers.conditions[0])
+        (system,) = found.systems
+        rows = [["Condition", *map(markup.plain, distinct_headings(names))]]
+        for condition in found.conditions:
+            numbers = (written(name, found.value(condition, system, name)) for name in names)
+            rows.append([markup.plain(condition), *map(markup.plain, numbers)])
         return rows
 
 

@@ -58,7 +58,7 @@ def print_leaderboard(
     if console is None:
         console = standard_console(by_columns=True, wide=wide)
     found = result.numbers
-    by_condition = len(found.systems) == 1 < len(found.conditions)
+    by_condition = found.of_one_system
     if console.is_terminal and top is None:
         found = found.of_first(max(MOST_TABLES, console.height - _AROUND) if by_condition else MOST_TABLES)
     tables = [_conditions_of(found)] if by_condition else [_systems_in(found, each) for each in found.conditions]

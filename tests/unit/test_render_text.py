@@ -189,6 +189,18 @@ def test_a_result_as_markdown_latex_and_csv() -> None:
     assert "\n'=1+1,all,," in result_as("spreadsheet", formula)
 
 
+def test_the_conditions_of_a_single_system_are_one_table_in_every_markup() -> None:
+    rows = [("s", name, None, "atwv", value) for name, value in (("all", 0.5), ("oov=true", 0.25), ("oov=false", 0.75))]
+    result = of(*rows, manifest={**MANIFEST, "measures": ["atwv"]})
+    assert result.to_markdown(condition=None) == (
+        "**s**\n\n| Condition | ATWV |\n| --- | ---: |\n| all | 0.5000 |\n| oov=true | 0.2500 |\n| oov=false | 0.7500 |"
+    )
+    assert result.to_markdown() == "| System | ATWV |\n| --- | ---: |\n| s | **0.5000** |"
+    assert result.to_latex(condition=None).count("toprule") == 1
+    assert result._repr_html_().count("<table") == 1
+    assert result_as("markdown", result) == result.to_markdown(condition=None) + "\n"
+
+
 def test_ids_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
     name = "[bold]a[/bold] :smile: [link=x]"
     print_leaderboard(three_systems((name, "b", "c")))
