@@ -16,6 +16,7 @@ import pytest
 
 from swsdask.archive.nights import HISTORY, CommittedNight, History
 from swsdask.model.leaderboard import NEW, REPLACED, Move, Record, Refused
+from swsdask.model.name_columns import coded
 from swsdask.nightly.board import board_page
 from swsdask.nightly.settings import NightlyEvaluation
 from swsdask.render.nightly import EvaluationState, index, overview
@@ -78,7 +79,7 @@ def history() -> History:
         gates = (f"gate 'atwv drops .02' failed: atwv of {names[1]} is 0.1, of {names[2]} 0.2: 0.1 lower.",) * 3
         stamps = dict.fromkeys((each.url for each in refused), "1 1")
         record = Record(number, "2026-01-01", number, "0", stamps, refused, tuple(moves), gates, ("A note.",))
-        nights.append(CommittedNight(record, pa.Table.from_pylist(rows, HISTORY)))
+        nights.append(CommittedNight(record, coded(pa.Table.from_pylist(rows, HISTORY), HISTORY)))
     return History(nights)
 
 
