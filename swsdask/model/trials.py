@@ -107,7 +107,7 @@ class Condition:
     by_query_pattern: bool = False
     of_occurrences: bool = False
 
-    def has(self, query: I32, group: I16) -> Bool:
+    def has(self, query: I32 | I64, group: I16 | I64) -> Bool:
         """Return whether averages count each of some strata, given their queries and groups."""
         return self.queries[query] & self.groups[group]
 

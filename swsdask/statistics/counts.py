@@ -15,13 +15,8 @@ import numpy as np
 
 from swsdask.kernels.ladder import count_decisions
 from swsdask.kernels.rows import stretch_begins
-from swsdask.model.trials import F64, I16, I32, I64, Bool, Condition, Reference, Trials
+from swsdask.model.trials import F64, I16, I32, I64, Reference, Trials
 from swsdask.statistics.statistic import FirstRound
-
-
-def strata_of(condition: Condition) -> Bool:
-    """Return the strata of a condition: bool [n_queries, n_groups]."""
-    return condition.queries[:, np.newaxis] & condition.groups
 
 
 def stratum_numbers(query: I32, group: I16, n_groups: int) -> I64:

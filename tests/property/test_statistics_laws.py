@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdask.statistics.counts import Counts, class_layers, class_targets, strata_of
+from swsdask.statistics.counts import Counts, class_layers, class_targets
 from swsdask.statistics.ladder import Hits, Ladder, QueryLadder
 from swsdask.statistics.resampling import StratumLadder
 from tests.conftest import examples
@@ -60,7 +60,7 @@ def test_ladder(world: World) -> None:
     rows = [row for row in rows if row[0] >= 0]
     rungs = {score for _, score, mapped in rows if mapped} | set(reference.thresholds) | {math.inf}
     for condition in reference.conditions:
-        inside = [row[2] for row in world.rows if strata_of(condition)[row[0], row[1]]]
+        inside = [row[2] for row in world.rows if condition.queries[row[0]] and condition.groups[row[1]]]
         rungs |= {min(inside), max(inside)} if inside else set()
     assert ladder.rungs.tolist() == sorted(rungs)
 
@@ -117,5 +117,5 @@ def test_numbers_of_conditions_follow_from_those_of_classes(world: World) -> Non
         n_act = reference.condition_targets(condition)
         for q, g in np.ndindex(*reference.targets.shape):
             if reference.class_of[q, g] >= 0:
-                expected = n_act[q] if strata_of(condition)[q, g] else -1
+                expected = n_act[q] if condition.queries[q] and condition.groups[g] else -1
                 assert table[number, reference.class_of[q, g]] == expected

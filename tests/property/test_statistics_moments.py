@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from swsdask.kernels.entropy import softplus
 from swsdask.model.trials import F64, Reference
-from swsdask.statistics.counts import strata_of
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import (
     Bins,
@@ -146,7 +145,7 @@ def test_zoomed_or_not_only_nontargets_of_the_condition_remain(
     for number, condition in enumerate(reference.conditions):
         inside = counted(reference, number)
         score = np.array([row[2] for row in world.rows if inside[row[0], row[1]] and not row[4]])
-        assert inside.any() == bool(strata_of(condition).any())
+        assert inside.any() == bool(condition.queries.any() and condition.groups.any())
         for found, about in (({Moments: moments}, moments.zoom), ({Hits: hits, ZoomedMoments: zoomed}, zoom)):
             alone = LayeredScores(np.array([0, len(score)]), np.zeros(1, np.int32), score)
             expected = quadrature(Bins.of(about, alone if len(score) else NOTHING, 1), about)
@@ -154,4 +153,5 @@ def test_zoomed_or_not_only_nontargets_of_the_condition_remain(
 
 
 def counted(reference: Reference, number: int) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    return strata_of(reference.conditions[number]) & (reference.class_of >= 0)
+    condition = reference.conditions[number]
+    return condition.queries[:, np.newaxis] & condition.groups & (reference.class_of >= 0)

@@ -38,9 +38,9 @@ from swsdask.measures.logistic_fit import NOTHING, Fit, ScoreShares, Separation,
 from swsdask.measures.measure import Population, Scored
 from swsdask.measures.resampling.drawn import SIDE_BY_SIDE, TrialPool, drawn_queries, places
 from swsdask.model.samples import Sample, unweighted
-from swsdask.model.trials import F64, I32, I64, Bool
+from swsdask.model.trials import F64, I32, I64, Bool, Condition
 from swsdask.model.units import INFINITE
-from swsdask.statistics.counts import Counts, strata_of, stratum_numbers
+from swsdask.statistics.counts import Counts, stratum_numbers
 from swsdask.statistics.entropy import Entropy
 from swsdask.statistics.ladder import Hits
 from swsdask.statistics.moments import Bins, WeighedBins, Zoom, quadrature
@@ -229,16 +229,16 @@ class ResampledAffine:
         """Return the measure of one condition."""
         reference, hits, moments = scored.reference, scored[Hits], scored[StratumMoments]
         queries = drawn_queries(scored, population)
-        place, strata = places(queries, reference.n_queries), strata_of(population.condition)
-        inside = np.flatnonzero(strata[hits.query, hits.group] & (place[hits.query] >= 0))
+        place, condition = places(queries, reference.n_queries), population.condition
+        inside = np.flatnonzero(condition.has(hits.query, hits.group) & (place[hits.query] >= 0))
         inside = inside[np.lexsort((place[hits.query[inside]], hits.score[inside]))]
         hit = hits.score[inside]
         stratum = stratum_numbers(hits.query[inside], hits.group[inside], reference.n_groups)
         of_hits = stratum_bins(moments.zoom, np.arange(len(hit) + 1), stratum, hit)
         query, group = np.divmod(moments.bins.layer, reference.n_groups)
-        chosen = strata[query, group] & (place[query] >= 0)
+        chosen = condition.has(query, group) & (place[query] >= 0)
         bins = Bins(moments.bins.key[chosen], moments.bins.sums[chosen]).minus(of_hits)
-        end, n_end, query_of_end = _ends(scored[NontargetEnds], strata)
+        end, n_end, query_of_end = _ends(scored[NontargetEnds], condition)
         by_place = np.lexsort((end, place[query_of_end]))
         found = AffineFits(
             pool=TrialPool.of(scored, population, queries),
@@ -255,8 +255,9 @@ class ResampledAffine:
         return {"cnxe_min": found}
 
 
-def _ends(ends: NontargetEnds, strata: Bool) -> tuple[F64, I64, I64]:
-    """The distinct lowest and highest scores of some strata, the number of trials with each, and their queries."""
+def _ends(ends: NontargetEnds, condition: Condition) -> tuple[F64, I64, I64]:
+    """The distinct lowest and highest scores of strata, the number of trials with each, and their queries."""
+    strata = condition.queries[:, np.newaxis] & condition.groups
     low, high = strata & (ends.n_lowest > 0), strata & (ends.n_highest > 0) & (ends.highest > ends.lowest)
     return (
         np.concatenate([ends.lowest[low], ends.highest[high]]),
