@@ -41,7 +41,7 @@ from swsdask.model.hashes import hash_json
 from swsdask.model.layers import Layers, overrides
 from swsdask.model.trials import I64
 from swsdask.model.wording import listed
-from swsdask.places.reading import ARCHIVED
+from swsdask.places.reading import ARCHIVED, join_path, no_folder
 
 FORMAT_VERSION = 3
 IN_ONE_TABLE = 2
@@ -332,10 +332,8 @@ def open_version(
         return read_version(storage, there[-1] if version is None else version, kind)
     expected = f"{manifest_name(1)} or later" if version is None else manifest_name(version)
     remedy = "Name one of these, or none for the newest." if there else "Ingest first."
-    raise ArchiveError(
-        f"{storage.url}: expected an archive with {expected}; versions found: "
-        f"{listed([*map(str, there)]) or 'none'}. {remedy}"
-    )
+    found = listed([*map(str, there)]) or f"none{no_folder(join_path(storage.url, manifest_name(1)))}"
+    raise ArchiveError(f"{storage.url}: expected an archive with {expected}; versions found: {found}. {remedy}")
 
 
 def kind_of(storage: Storage, version: int | None = None) -> type[Manifest] | None:

@@ -285,6 +285,12 @@ def test_problems_beyond_those_kept_are_counted(url: str) -> None:
     assert caught.value.total == 1501
 
 
+def test_the_folder_that_is_missing_above_an_archive_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "elsewhere"
+    with pytest.raises(ArchiveError, match=rf"versions found: none: there is no folder {missing}\. Ingest first"):
+        open_archive(str(missing / "archive"))
+
+
 def test_no_archive(url: str) -> None:
     assert not is_archive(url)
     with pytest.raises(ArchiveError, match="versions found: none"):
