@@ -292,8 +292,7 @@ def _parts(pairs: Sequence[SystemPair]) -> list[_Pairs]:
 
 
 def _resampled(system: OfSystem, draws: Draws) -> list[SampleReplicates]:
-    both = zip(system.samples, system.in_pairs, strict=True)
-    return [SampleReplicates.of(sample, draws, in_pairs=in_pairs) for sample, in_pairs in both]
+    return SampleReplicates.of(system.samples, draws, system.in_pairs)
 
 
 def _tested(part: _Pairs, shared: tuple[Sequence[SampleReplicates], Draws]) -> _PartTested:

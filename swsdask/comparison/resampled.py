@@ -6,10 +6,10 @@ Resampling averages over queries needs only the numbers by query.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Self
+from functools import cached_property, partial
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from swsdask.model.samples import (
     Difference,
     Sample,
     SampleOfQueries,
+    weighted_sums,
 )
 from swsdask.model.trials import F64, I8, I32, Bool
 
@@ -207,9 +208,18 @@ def averaged(result: Result) -> list[str]:
     return [measure for measure in ranked if numbers is not None and numbers.averages(measure)]
 
 
+BLOCK_BYTES = 256 << 20
+"""The memory for the weights, or the signs, of the replicates that are computed together."""
+
+_Numbers = TypeVar("_Numbers", I32, I8)
+
+
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random numbers of a condition, made on demand. They stay in the process that made them."""
+    """The random numbers of a condition, made on demand, in blocks of replicates that fit into memory.
+
+    If one block has all replicates, it stays in the process that made it; otherwise blocks are made again each time.
+    """
 
     how: Resampling
     n_queries: int
@@ -218,23 +228,58 @@ class Draws:
     def __getstate__(self) -> dict[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
+    @property
+    def are_dear(self) -> bool:
+        """Whether replicates should be drawn once for all measures: their documents are, or blocks are made again."""
+        return self.n_documents > 0 or 4 * self.n_queries * self.how.replicates > BLOCK_BYTES
+
+    def weights(self) -> Iterator[I32]:
+        """Yield the weights of each query, and of each document if these are drawn, in each replicate of a block."""
+        return self._in_blocks("weights", self.how.replicates, self._weights, 4 * (self.n_queries + self.n_documents))
+
+    def signs(self) -> Iterator[I8]:
+        """Yield whether two systems are exchanged in each query of each replicate of a block."""
+        return self._in_blocks("signs", self.how.replicates, self._signs, self.n_queries)
+
+    def left_out(self) -> Iterator[I32]:
+        """Yield the weights that leave out one query at a time."""
+        return self._in_blocks(
+            "left_out", self.n_queries, partial(left_out_weights, self.n_queries), 4 * self.n_queries
+        )
+
+    def _in_blocks(
+        self, name: str, replicates: int, draw: Callable[[range], _Numbers], bytes_each: int
+    ) -> Iterator[_Numbers]:
+        at_once = max(1, BLOCK_BYTES // max(bytes_each, 1))
+        if at_once < replicates:
+            for begin in range(0, replicates, at_once):
+                yield draw(range(begin, min(begin + at_once, replicates)))
+            return
+        if name not in self._held:
+            self._held[name] = draw(range(replicates))
+        yield self._held[name]
+
     @cached_property
-    def weights(self) -> I32:
-        """The weights of each query, and of each document if these are drawn, in each replicate."""
-        drawn = bootstrap_weights(self.how.seed, self.how.replicates, self.n_queries)
+    def _held(self) -> dict[str, Any]:
+        return {}
+
+    def _weights(self, replicates: range) -> I32:
+        drawn = bootstrap_weights(self.how.seed, replicates, self.n_queries)
         if not self.n_documents:
             return drawn
-        return np.vstack([drawn, bootstrap_weights(self.how.seed, self.how.replicates, self.n_documents, DOCUMENTS)])
+        return np.vstack([drawn, bootstrap_weights(self.how.seed, replicates, self.n_documents, DOCUMENTS)])
 
-    @cached_property
-    def signs(self) -> I8:
-        """Whether two systems are exchanged in each query of each replicate."""
-        return random_signs(self.how.seed, self.how.replicates, self.n_queries)
+    def _signs(self, replicates: range) -> I8:
+        return random_signs(self.how.seed, replicates, self.n_queries)
 
-    @cached_property
-    def left_out(self) -> I32:
-        """The weights that leave out one query at a time."""
-        return left_out_weights(self.n_queries)
+
+def _over_blocks(functions: Sequence[Callable[[_Numbers], F64]], blocks: Iterable[_Numbers]) -> F64:
+    """Return the values of functions of the numbers of replicates: float64 [n_functions, n_replicates]."""
+    values = [
+        np.array([function(block) for function in functions]).reshape(len(functions), block.shape[1])
+        for block in blocks
+    ]
+    return np.concatenate(values, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,24 +302,39 @@ class SampleReplicates:
     n_undefined: int
 
     @classmethod
-    def of(cls, sample: SampleOfQueries, draws: Draws, *, in_pairs: bool) -> Self:
-        """Resample a sample."""
-        how, value, queries = draws.how, sample.value, sample.queries
-        is_alone = not draws.n_documents and int(queries.sum()) < 2
-        replicates = np.full(how.replicates, np.nan) if is_alone else sample.replicates(draws.weights)
-        left_out = sample.replicates(draws.left_out) if how.interval == "bca" else None
-        parts = sample.parts if in_pairs else None
-        return cls(
-            value,
-            queries,
-            is_alone,
-            replicates,
-            left_out,
-            None if parts is None else Exchanged.of(np.nan_to_num(parts), draws.signs),
-            interval(value, replicates, left_out, how.level),
-            standard_error(replicates),
-            int(np.isnan(replicates).sum()),
-        )
+    def of(cls, samples: Sequence[SampleOfQueries], draws: Draws, in_pairs: Sequence[bool]) -> list[Self]:
+        """Resample samples with the same random numbers; `in_pairs` is whether each is in a pair."""
+        how = draws.how
+        vary = [draws.n_documents > 0 or int(sample.queries.sum()) > 1 for sample in samples]
+        replicates = np.full((len(samples), how.replicates), np.nan)
+        if any(vary):
+            drawn = [sample.replicates for sample, varies in zip(samples, vary, strict=True) if varies]
+            replicates[vary] = _over_blocks(drawn, draws.weights())
+        left_out: Sequence[F64 | None] = [None] * len(samples)
+        if samples and how.interval == "bca":
+            left_out = [*_over_blocks([sample.replicates for sample in samples], draws.left_out())]
+        exchanged = _exchange(samples, draws, in_pairs)
+        found = []
+        for number, (sample, varies, own, without) in enumerate(zip(samples, vary, replicates, left_out, strict=True)):
+            value = sample.value
+            ends, error = interval(value, own, without, how.level), standard_error(own)
+            undefined = int(np.isnan(own).sum())
+            exchange = exchanged.get(number)
+            found.append(cls(value, sample.queries, not varies, own, without, exchange, ends, error, undefined))
+        return found
+
+
+def _exchange(samples: Sequence[SampleOfQueries], draws: Draws, in_pairs: Sequence[bool]) -> dict[int, Exchanged]:
+    """Return the addends and the sums of the samples that are in pairs and averages over queries, by their numbers."""
+    parts = {
+        number: np.nan_to_num(sample.parts)
+        for number, (sample, paired) in enumerate(zip(samples, in_pairs, strict=True))
+        if paired and sample.parts is not None
+    }
+    if not parts:
+        return {}
+    sums = _over_blocks([partial(weighted_sums, values=own) for own in parts.values()], draws.signs())
+    return {number: Exchanged.of(own, of_own) for (number, own), of_own in zip(parts.items(), sums, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)

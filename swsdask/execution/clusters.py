@@ -66,7 +66,7 @@ def memory_size(text: str) -> str:
         return text
     try:
         size = parse_bytes(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for "9e999 GB"
         raise ValueError(f'expected a size such as "4 GiB"; found {text!r}') from None
     if size != 0 and size < LEAST_MEMORY:
         raise ValueError(f"expected at least {LEAST_MEMORY >> 20} MiB, which a worker needs; found {text!r}")

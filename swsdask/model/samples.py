@@ -7,6 +7,7 @@ have the same bits everywhere.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -27,15 +28,23 @@ def weighted_sums(weights: I32 | I8, values: F64) -> F64:
     return sums
 
 
+def weighted_means(weights: I32, values: F64) -> F64:
+    """Return weighted means over the queries that have values, NaN if none was drawn: float64 [replicates].
+
+    The sums are those of `weighted_sums`. `weights` of many queries take much memory, so none are copied.
+    """
+    sums, drawn = np.zeros(weights.shape[1]), np.zeros(weights.shape[1], np.int32)
+    for weight, value in zip(weights, values.tolist(), strict=True):
+        if not math.isnan(value):
+            sums += weight * value
+            drawn += weight
+    return sums / np.where(drawn > 0, drawn, np.nan)
+
+
 def drawn_of(weights: I32, queries: Bool) -> F64:
     """Return how many of the given queries are drawn in each replicate: float64 [replicates]."""
-    n_drawn: I32 = some(weights, queries).sum(axis=0, dtype=np.int32)
+    n_drawn: I32 = (weights if queries.all() else weights[queries]).sum(axis=0, dtype=np.int32)
     return n_drawn.astype(np.float64)
-
-
-def some(weights: I32, queries: Bool) -> I32:
-    """Return the weights of some queries; no copy is made if these are all."""
-    return weights if queries.all() else weights[queries]
 
 
 class Sample(Protocol):
@@ -173,10 +182,7 @@ class Averages:
         """Return the measure with the weights of each replicate; an average of no query is not defined (NaN)."""
         total = np.full(weights.shape[1], self.constant)
         for factor, column in zip(self.factors, self.columns, strict=True):
-            there = ~np.isnan(column)
-            drawn = drawn_of(weights, there)
-            drawn[drawn == 0] = np.nan
-            total += factor * (weighted_sums(some(weights, there), column[there]) / drawn)
+            total += factor * weighted_means(weights, column)
         return total
 
     def among(self, own: Bool) -> Averages:

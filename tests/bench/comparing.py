@@ -71,7 +71,7 @@ def tests_of_pairs(compiled: bool) -> Callable[[], None]:
     how = Resampling(replicates=REPLICATES)
     draws = Draws(how, N_QUERIES)
     columns = np.random.default_rng(SEED).random((N_SYSTEMS, 1, N_QUERIES))
-    samples = [SampleReplicates.of(Averages(0.0, (1.0,), each), draws, in_pairs=True) for each in columns]
+    samples = SampleReplicates.of([Averages(0.0, (1.0,), each) for each in columns], draws, [True] * len(columns))
     pairs = [Pair(samples[one], samples[other]) for one, other in _pairs()]
 
     def work() -> None:

@@ -52,7 +52,7 @@ def test_counts_give_the_tests_by_definition(
     draws = Draws(how, n_queries)
     columns = [values(kind, n_queries, rng) for _ in range(4)]
     columns[3][rng.random(n_queries) < undefined] = np.nan
-    samples = [SampleReplicates.of(Averages(0.0, (1.0,), each[None]), draws, in_pairs=True) for each in columns]
+    samples = SampleReplicates.of([Averages(0.0, (1.0,), each[None]) for each in columns], draws, [True] * len(columns))
     samples.append(replace(samples[0], exchanged=None, replicates=np.where(rng.random(n) < 0.01, np.inf, 0.0)))
     pairs = [Pair(one, other) for one in samples for other in samples]
     expected = np.array([pair.tested(how) for pair in pairs])
@@ -64,7 +64,7 @@ def test_ordinary_pairs_are_counted_by_compiled_code(monkeypatch: pytest.MonkeyP
     how = Resampling()
     draws = Draws(how, 200)
     columns = [rng.random((1, 200)) for _ in range(6)]
-    samples = [SampleReplicates.of(Averages(0.0, (1.0,), each), draws, in_pairs=True) for each in columns]
+    samples = SampleReplicates.of([Averages(0.0, (1.0,), each) for each in columns], draws, [True] * len(columns))
     pairs = [Pair(one, other) for one in samples for other in samples if one is not other]
     expected = np.array([pair.tested(how) for pair in pairs])
     monkeypatch.setattr(paired.Pair, "tested", None)

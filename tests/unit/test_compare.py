@@ -19,6 +19,7 @@ from scipy import stats
 import swsdask as sws
 from swsdask.api.comparing import sample_evaluation
 from swsdask.api.runs import given_runs
+from swsdask.comparison import resampled
 from swsdask.comparison.compare import compare
 from swsdask.comparison.gates import parse_gate
 from swsdask.comparison.resampled import needed_for, query_numbers
@@ -102,7 +103,7 @@ def test_a_replicate_has_the_numbers_of_scoring_it(
     samples = by_condition["all"]
     assert set(samples) == set(every)
     queries = query_numbers(result, "all", ["n_target"]).queries
-    weights = bootstrap_weights(4, replicates, len(queries))
+    weights = bootstrap_weights(4, range(replicates), len(queries))
     found = {(m, system): s.replicates(weights) for m, by_system in samples.items() for system, s in by_system.items()}
     others = dict.fromkeys(set(re.findall('kwid="([^"]*)"', (files / "sim.kwlist.xml").read_text())) - {*queries}, 1)
     for replicate in range(replicates):
@@ -135,7 +136,7 @@ def test_otwv_of_a_replicate_under_compat_kwseval_has_the_highest_score_of_the_q
     runs = str(tmp_path / "files" / "runs")
     result, by_condition, *_ = sample_evaluation(evaluation, ["otwv", "loss_within_query"], given_runs(runs))
     queries = query_numbers(result, "all", ["n_target"]).queries
-    weights = bootstrap_weights(4, 8, len(queries))
+    weights = bootstrap_weights(4, range(8), len(queries))
     highest = set()
     for replicate in range(8):
         times = dict(zip(queries, weights[:, replicate].tolist(), strict=True))
@@ -189,8 +190,8 @@ def test_a_replicate_of_documents_has_the_numbers_of_scoring_it(
     pattern = re.compile(by.removeprefix("document_pattern:") if by.startswith("document") else "")
     documents = [document for document in ids if pattern.search(document)]
     assert n_documents[condition] == len(documents)
-    drawn = bootstrap_weights(4, replicates, len(documents), DOCUMENTS)
-    of_queries = bootstrap_weights(4, replicates, len(queries))
+    drawn = bootstrap_weights(4, range(replicates), len(documents), DOCUMENTS)
+    of_queries = bootstrap_weights(4, range(replicates), len(queries))
     if chosen.get("average_precision", {}).get("ties") == "input":  # copies of queries are not beside one another
         of_queries[:] = 1
     weights = np.vstack([of_queries, drawn])
@@ -237,12 +238,30 @@ def test_randomization_comes_near_to_scipys_on_numbers_by_query(files: Path) -> 
         assert row["p_randomization"] == pytest.approx(expected.pvalue, abs=4 * error + 1e-3)
 
 
+@pytest.mark.parametrize("how", [{"interval": "bca"}, {"resample": "documents"}])
+def test_blocks_of_replicates_give_the_same_bits(
+    files: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    """Many queries have replicates that do not fit into memory together."""
+    evaluation = sws.open(files, settings=SETTINGS)
+
+    def compared() -> sws.Comparison:
+        return sws.compare(evaluation, EVERY, runs=files / "runs", replicates=40, adjust="max-t", **how)
+
+    whole = compared()
+    for size in (1, 4 * 18 * 7, 18 * 9):
+        monkeypatch.setattr(resampled, "BLOCK_BYTES", size)
+        for table in ("interval_table", "difference_table"):
+            assert repr(getattr(compared(), table).to_pylist()) == repr(getattr(whole, table).to_pylist())
+
+
 def test_intervals_are_those_of_scipy_on_numbers_by_query(files: Path) -> None:
     measures = {"atwv": "atwv", "map": "ap", "stwv": "stwv"}
     result, by_condition, n_queries, _ = sample_evaluation(
         sws.open(files, settings=SETTINGS), list(measures), given_runs(files / "runs")
     )
-    weights, left_out = bootstrap_weights(0, 300, n_queries["all"]), left_out_weights(n_queries["all"])
+    every = range(n_queries["all"])
+    weights, left_out = bootstrap_weights(0, range(300), len(every)), left_out_weights(len(every), every)
     for measure, by_query in measures.items():
         for system, sample in by_condition["all"][measure].items():
             numbers = query_numbers(result, "all", [by_query])
@@ -385,7 +404,7 @@ def test_a_pair_whose_queries_differ_is_compared_over_those_of_both(files: Path,
     _, expected, n_both, _ = sample_evaluation(evaluation, measures, given, [f"query_pattern:{pattern}"])
     queries = query_numbers(result, "oov_count=1", ["n_target"]).queries
     both = np.isin(queries, sorted(own[0] & own[1]))
-    weights = bootstrap_weights(1, 5, n_queries["oov_count=1"])
+    weights = bootstrap_weights(1, range(5), n_queries["oov_count=1"])
     assert 1 < both.sum() == n_both[f"query~{pattern}"] < len(own[0] & set(queries)) < len(both)
     systems = sorted(result.table["system"].unique().to_pylist())[:2]
     for measure in measures:

@@ -210,6 +210,7 @@ def test_local_processes_default_to_one_thread_each() -> None:
         ('kind = "local"\nmemory = "-4 GiB"', "expected at least 512 MiB, which a worker needs; found '-4 GiB'"),
         ('kind = "local"\nmemory = "4 MiB"', "expected at least 512 MiB"),
         ('kind = "slurm"\nmemory = "four"', 'expected a size such as "4 GiB"'),
+        ('kind = "local"\nmemory = "9e999 GiB"', 'expected a size such as "4 GiB"'),
         *(
             (
                 f'kind = "address"\naddress = "{address}"',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import swsdask as sws
+from swsdask.formats.reference.nist_xml import MOST_TOKENS, token
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.units import INFINITE
 from tests import engines
@@ -231,6 +233,22 @@ def test_runs_by_column_of_several_systems() -> None:
 def test_the_ids_of_queries_may_be_any_column(queries: Any) -> None:
     evaluation = sws.open(documents=DOCUMENTS, occurrences=OCCURRENCES, queries=queries)
     assert evaluation.table("queries")["query"].to_pylist() == sorted(QUERIES)
+
+
+def test_more_queries_than_there_are_private_characters() -> None:
+    queries = [f"q{number:06d}" for number in range(140_000)]
+    chosen = [queries[number] for number in (0, 65_533, 65_534, 131_068, 139_999)]
+    occurrences = pd.concat([OCCURRENCES[:1].assign(query=query) for query in chosen])
+    evaluation = sws.open(documents=DOCUMENTS, occurrences=occurrences, queries=queries)
+    assert evaluation.table("occurrences")["query"].to_pylist() == chosen
+
+
+@pytest.mark.parametrize("number", [0, 65_533, 65_534, 131_067, 131_068, MOST_TOKENS - 1])
+def test_no_text_has_the_character_of_a_query(number: int) -> None:
+    text = token(number)
+    assert unicodedata.category(text) in ("Co", "Cn")
+    assert text.split() == [text.lower()] == [text.casefold()] == [text]
+    assert text.encode().decode() == text
 
 
 def test_attributes_of_queries_make_conditions() -> None:

@@ -32,11 +32,11 @@ from swsdask.comparison.significance import (
     t_of_exchanges,
 )
 from swsdask.model.comparison import Resampling
-from swsdask.model.samples import Averages
+from swsdask.model.samples import Averages, weighted_sums
 from swsdask.model.trials import F64, I8
 
 VALUES = np.random.default_rng(5).beta(0.6, 0.9, 40)
-WEIGHTS = bootstrap_weights(3, 2000, len(VALUES))
+WEIGHTS = bootstrap_weights(3, range(2000), len(VALUES))
 SAMPLE = Averages(0.0, (1.0,), VALUES[np.newaxis])
 REPLICATES = SAMPLE.replicates(WEIGHTS)
 
@@ -54,7 +54,7 @@ def test_intervals_are_those_of_scipy(level: float) -> None:
     found = of_scipy("percentile", level)
     assert percentile_interval(REPLICATES, level) == pytest.approx(found.confidence_interval, rel=1e-12)
     assert standard_error(REPLICATES) == pytest.approx(found.standard_error, rel=1e-12)
-    left_out = SAMPLE.replicates(left_out_weights(len(VALUES)))
+    left_out = SAMPLE.replicates(left_out_weights(len(VALUES), range(len(VALUES))))
     ends = bca_interval(SAMPLE.value, REPLICATES, left_out, level)
     assert ends == pytest.approx(of_scipy("BCa", level).confidence_interval, rel=1e-9)
 
@@ -77,11 +77,11 @@ def test_bca_halves_replicates_that_equal_the_value(seed: int) -> None:
     """Equal averages of thirds are rounded differently; whole numbers have the same interval, three times as wide."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 4, 12)
-    weights = bootstrap_weights(seed, 500, 12)
+    weights = bootstrap_weights(seed, range(500), 12)
     ends = []
     for values in (counts / 3, counts.astype(float)):
         sample = Averages(0.0, (1.0,), values[np.newaxis])
-        left_out = sample.replicates(left_out_weights(12))
+        left_out = sample.replicates(left_out_weights(12, range(12)))
         ends.append(bca_interval(sample.value, sample.replicates(weights), left_out, 0.95))
     assert ends[0] == pytest.approx(np.array(ends[1]) / 3, rel=1e-12)
 
@@ -93,12 +93,16 @@ def test_max_t_of_equal_sums_is_1(n: int) -> None:
     a = rng.integers(0, 7, n) / 10
     b = a.copy()
     b[:2] += (0.1, -0.1)
-    one, other = (Exchanged.of(parts, random_signs(0, 200, n)) for parts in (a, b))
+    one, other = (exchanges(parts, random_signs(0, range(200), n)) for parts in (a, b))
     assert MaxT.of([t_of_exchanges(one, other)]).p == [1.0] == [p_randomization(one, other)]
 
 
+def exchanges(parts: F64, signs: I8) -> Exchanged:
+    return Exchanged.of(parts, weighted_sums(signs, parts))
+
+
 def exchanged(a: F64, b: F64, signs: I8) -> float:
-    return p_randomization(Exchanged.of(a, signs), Exchanged.of(b, signs))
+    return p_randomization(exchanges(a, signs), exchanges(b, signs))
 
 
 @pytest.mark.parametrize("n", [2, 5, 12, 13])
@@ -108,12 +112,12 @@ def test_all_exchanges_of_a_few_queries(n: int) -> None:
     expected = stats.permutation_test(
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
     )
-    assert exchanged(a / n, b / n, random_signs(0, 10, n)) == pytest.approx(expected.pvalue, rel=1e-12)
+    assert exchanged(a / n, b / n, random_signs(0, range(10), n)) == pytest.approx(expected.pvalue, rel=1e-12)
 
 
 @pytest.mark.parametrize(("a", "b"), [([0.3], [0.1]), ([0.2, 0.4], [0.2, 0.4]), ([0.1, 0.3], [0.3, 0.1])])
 def test_exchanges_of_one_query_or_of_no_difference(a: list[float], b: list[float]) -> None:
-    assert exchanged(np.array(a), np.array(b), random_signs(0, 10, len(a))) == 1.0
+    assert exchanged(np.array(a), np.array(b), random_signs(0, range(10), len(a))) == 1.0
 
 
 def test_random_exchanges_come_near_to_scipys() -> None:
@@ -121,13 +125,13 @@ def test_random_exchanges_come_near_to_scipys() -> None:
     expected = stats.permutation_test(
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=9999, rng=4
     )
-    found = exchanged(a / 40, b / 40, random_signs(1, 9999, 40))
+    found = exchanged(a / 40, b / 40, random_signs(1, range(9999), 40))
     assert found == pytest.approx(expected.pvalue, abs=4 * math.sqrt(expected.pvalue / 9999) + 1e-3)
 
 
 def test_sums_that_differ_by_rounding_only_are_equal() -> None:
     """Differences of one size: every sum is a whole number of them, and many are as large as the observed one."""
-    signs = random_signs(2, 5000, 60)
+    signs = random_signs(2, range(5000), 60)
     b = np.random.default_rng(4).random(60)
     steps = np.where(np.arange(60) < 36, 1, -1)
     sums = (signs * steps[:, np.newaxis]).sum(axis=0)
@@ -152,8 +156,8 @@ def test_wilcoxon_is_that_of_scipy(n: int, method: str) -> None:
 @pytest.mark.parametrize(("up", "down"), [(9, 3), (54, 46)])
 def test_differences_are_equal_that_only_rounding_distinguishes(up: int, down: int) -> None:
     """One hit of three more or less: 1/3 - 0 and 1 - 2/3 are two numbers, and their queries would not share a rank."""
-    one = Exchanged.of(np.array([1 / 3] * up + [2 / 3] * down + [1 / 3]), np.ones((up + down + 1, 1), np.int8))
-    other = Exchanged.of(np.array([0.0] * up + [1.0] * down + [1 - 2 / 3]), np.ones((up + down + 1, 1), np.int8))
+    one = exchanges(np.array([1 / 3] * up + [2 / 3] * down + [1 / 3]), np.ones((up + down + 1, 1), np.int8))
+    other = exchanges(np.array([0.0] * up + [1.0] * down + [1 - 2 / 3]), np.ones((up + down + 1, 1), np.int8))
     parts, hair = one.parts - other.parts, rounding_of_differences(one, other)
     assert len(np.unique(abs(parts))) == 3
     steps = np.repeat([1.0, -1.0], [up, down])
@@ -206,7 +210,7 @@ def test_max_t_is_more_than_the_p_of_one_pair() -> None:
     rng = np.random.default_rng(2)
     columns = rng.normal([0.0, 0.25, 0.4], 1.0, (60, 3)).T
     samples = [Averages(0.0, (1.0,), column[np.newaxis]) for column in columns]
-    replicates = [sample.replicates(bootstrap_weights(0, 3000, 60)) for sample in samples]
+    replicates = [sample.replicates(bootstrap_weights(0, range(3000), 60)) for sample in samples]
     differences = [sample.value for sample in samples]
     alone = [p_bootstrap(d, r) for d, r in zip(differences, replicates, strict=True)]
     adjusted = max_t(differences, replicates)
@@ -229,13 +233,13 @@ def test_max_t_by_definition() -> None:
 
 def test_t_of_exchanges_by_definition() -> None:
     rng = np.random.default_rng(8)
-    signs = random_signs(0, 64, 12)
-    one, other = (Exchanged.of(rng.normal(size=12), signs) for _ in range(2))
+    signs = random_signs(0, range(64), 12)
+    one, other = (exchanges(rng.normal(size=12), signs) for _ in range(2))
     parts = one.parts - other.parts
     own, of_replicates = t_of_exchanges(one, other)
     assert own == pytest.approx(abs(parts.sum()) / math.sqrt((parts**2).sum()))
     assert of_replicates == pytest.approx(abs(signs.T.astype(float) @ parts) / math.sqrt((parts**2).sum()))
-    assert t_of_exchanges(one, Exchanged.of(one.parts * (1 + 1e-16), signs))[0] == 0.0
+    assert t_of_exchanges(one, exchanges(one.parts * (1 + 1e-16), signs))[0] == 0.0
 
 
 def test_max_t_holds_its_level_with_few_queries() -> None:
@@ -255,14 +259,15 @@ def test_max_t_holds_its_level_with_few_queries() -> None:
 
 
 def test_weights() -> None:
-    weights = bootstrap_weights(7, 500, 30)
+    weights = bootstrap_weights(7, range(500), 30)
     assert (weights.sum(axis=0) == 30).all()
-    assert np.array_equal(weights[:, :100], bootstrap_weights(7, 100, 30))
-    assert not np.array_equal(weights, bootstrap_weights(8, 500, 30))
+    assert np.array_equal(weights[:, 90:100], bootstrap_weights(7, range(90, 100), 30))
+    assert not np.array_equal(weights, bootstrap_weights(8, range(500), 30))
     drawn = stats.chisquare(weights.sum(axis=1))
     assert 1e-4 < drawn.pvalue < 1 - 1e-4
     assert weights[:, 0].tolist()[:12] == FIRST_WEIGHTS
-    signs = random_signs(7, 400, 70)
+    signs = random_signs(7, range(400), 70)
+    assert np.array_equal(signs[:, 390:], random_signs(7, range(390, 400), 70))
     assert set(np.unique(signs)) == {-1, 1}
     assert abs(signs.mean()) < 0.03
 

@@ -119,14 +119,27 @@ _BLANKS = re.compile(r"[ \t\r\n]+")
 _NORMALIZATIONS = ("", "lowercase")
 
 
-FIRST_TOKEN = 0xF0000
-"""The first of the private Unicode characters that are the texts of queries with given occurrences. No filter and no
-case folding changes them, so the term finder finds exactly these occurrences."""
+_TOKEN_PLANES = (15, 16, *range(4, 14))
+"""The planes of Unicode with private characters, then those without characters."""
+
+_PLANE = 1 << 16
+_TOKENS_PER_PLANE = _PLANE - 2  # the last two code points are none
+MOST_TOKENS = len(_TOKEN_PLANES) * _TOKENS_PER_PLANE
+_LEAST_TOKEN = chr(min(_TOKEN_PLANES) * _PLANE)
+
+
+def token(number: int) -> str:
+    """Return the text of query `number` if occurrences are given: a character that no text has.
+
+    No filter and no case folding changes or splits it, so the term finder finds exactly these occurrences.
+    """
+    plane, place = divmod(number, _TOKENS_PER_PLANE)
+    return chr(_TOKEN_PLANES[plane] * _PLANE + place)
 
 
 def has_tokens(queries: pa.Table) -> bool:
-    """Return whether the texts of queries (`model.schemas.QUERIES`) are such characters."""
-    return any(text[:1] >= chr(FIRST_TOKEN) for text in queries["text"].to_pylist())
+    """Return whether the texts of queries (`model.schemas.QUERIES`) are tokens."""
+    return any(text[:1] >= _LEAST_TOKEN for text in queries["text"].to_pylist())
 
 
 def texts_of(queries: pa.Table) -> list[str]:

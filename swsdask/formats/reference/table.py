@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from swsdask.formats.files import noted, open_once
 from swsdask.formats.in_memory import Table, as_arrow, is_table
 from swsdask.formats.recognise import TABLES, TYPED, AnyFormat, Format, expect
-from swsdask.formats.reference.nist_xml import FIRST_TOKEN
+from swsdask.formats.reference.nist_xml import MOST_TOKENS, token
 from swsdask.formats.reference.rttm import count_repeated
 from swsdask.formats.runs.arrow import RowFaults, TableRows, read_rows
 from swsdask.formats.runs.gathering import Batch
@@ -170,9 +170,6 @@ def _judged_columns(names: Sequence[str], file: str, line: int | None, problems:
     return {name: plain.index(name) for name in _QRELS}
 
 
-_MOST_QUERIES = 0xFFFE
-
-
 class _Given(NamedTuple):
     """A table: its name in messages, its columns by lower-case name, and the line of each row."""
 
@@ -232,16 +229,18 @@ def read_occurrences(
     names = rows.query.ids
     faulty = {name: wrong for name in names if (wrong := id_fault(name))} if queries is None else {}
     listed = read_query_table([name for name in names if name not in faulty] if queries is None else queries, problems)
-    tokens = [chr(FIRST_TOKEN + number) for number in range(listed.num_rows)]
-    token = dict(zip(listed["query"].to_pylist(), tokens, strict=True))
+    tokens = list(map(token, range(listed.num_rows)))
+    text = dict(zip(listed["query"].to_pylist(), tokens, strict=True))
+    codes, firsts = np.unique(rows.query.codes, return_index=True)
+    first = dict(zip(codes.tolist(), firsts.tolist(), strict=True))
     for code, name in enumerate(names):
-        if name not in token:
+        if name not in text:
             fault = FormatError("a query of the list", shown(name), "Add it to queries.")
             if name in faulty:
                 fault = FormatError("a query", faulty[name], "Correct the id.")
-            given.note(int(np.flatnonzero(rows.query.codes == code)[0]), fault, problems)
+            given.note(first[code], fault, problems)
     document = _documents(rows.document.ids, rows.document.codes, given.name, problems)
-    word = _take_texts([token.get(name, "") for name in rows.query.ids], rows.query.codes)
+    word = _take_texts([text.get(name, "") for name in names], rows.query.codes)
     words = pa.Table.from_arrays(
         [
             document,
@@ -399,8 +398,8 @@ def read_query_table(queries: Table | Iterable[str] | str, problems: Problems) -
             found = wrong or f"{shown(name)} again"
             given.note(row, FormatError("a query once", found, "Give every query its id."), problems)
         seen.add(name)
-    if len(ids) > _MOST_QUERIES:
-        expected = f"at most {_MOST_QUERIES} queries with a table of occurrences"
-        raise InputError(Problem(given.name, None, expected, str(len(ids)), "Write the reference as NIST's files."))
+    if len(ids) > MOST_TOKENS:
+        expected = f"at most {MOST_TOKENS:,} queries with a table of occurrences"
+        raise InputError(Problem(given.name, None, expected, f"{len(ids):,}", "Write the reference as NIST's files."))
     columns_of = [pa.array(ids, pa.string()), pa.array([""] * len(ids), pa.string())]
     return pa.Table.from_arrays([*columns_of, pa.array(attributes, QUERIES.field("attributes").type)], schema=QUERIES)

@@ -337,8 +337,12 @@ def _derivatives(x: F64) -> list[F64]:
 def least_costs(coefficients: F64, bound: F64) -> tuple[F64, Bool]:
     """Return the least value of each polynomial near (0, 0), and whether it is accurate enough.
 
-    `coefficients` float64 [n_pairs, n] are divided by the numbers of trials, like the cost, and so is `bound` [n].
+    `coefficients` float64 [n_pairs, n] are divided by the numbers of trials, like the cost, and so is `bound` [n]. The
+    result for each does not depend on the others.
     """
+    n = coefficients.shape[1]
+    if n == 1:  # NumPy would add the terms of a single column in another order
+        coefficients, bound = np.repeat(coefficients, 2, axis=1), np.repeat(bound, 2)
     a, b = np.zeros((2, coefficients.shape[1]))
     decrement = np.full_like(a, np.inf)
     with np.errstate(all="ignore"):
@@ -352,13 +356,14 @@ def least_costs(coefficients: F64, bound: F64) -> tuple[F64, Bool]:
             step_a = (of_ab * of_b - of_bb * of_a) / determinant
             step_b = (of_ab * of_a - of_aa * of_b) / determinant
             decrement = -(of_a * step_a + of_b * step_b)
-            if not (decrement > _NEAR).any():
+            moves = decrement > _NEAR
+            if not moves.any():
                 break
-            a, b = a + step_a, b + step_b
+            a, b = a + np.where(moves, step_a, 0.0), b + np.where(moves, step_b, 0.0)
         value = _derived(coefficients, _powers(a), _powers(b), 0, 0)
         q = np.sqrt(a**2 + (b / math.pi) ** 2) / _SHARE
         known = (bound * q ** (ORDER + 1) <= _LEFT_OUT * (1 - q)) & (np.abs(decrement) <= _NEAR) & (determinant > 0)
-    return value, known
+    return value[:n], known[:n]
 
 
 def _powers(x: F64) -> F64:
