@@ -51,6 +51,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.archive.protocols import COUNT_REPEATED, FindRule
 from swsdask.formats.reference.nist_xml import has_tokens
@@ -142,6 +143,9 @@ _ANY_STARTS = ("stdeval", "mediaeval")
 
 _NOWHERE = np.zeros(0, np.int64)
 
+_MOST_BYTES = 2**31 - 1
+"""The capacity of an Arrow array of strings."""
+
 
 class _Units(NamedTuple):
     """The units of the words, grouped by (document, channel, speaker).
@@ -183,9 +187,12 @@ def find_occurrences(words: pa.Table, queries: pa.Table, rule: FindRule) -> pa.T
     """Return the occurrences (`model.schemas.FOUND_OCCURRENCES`), sorted by (query, document, channel, start, end).
 
     `words` and `queries` are tables of `model.schemas`. A query without text has none. The time for a
-    query is proportional to the number of places of its first word.
+    query is proportional to the number of places of its first word. Raises `InputError` if there are so many that a
+    column of their documents would not fit into an Arrow array.
     """
-    return _table(words, *_find_units(words, queries, rule))
+    spoken, query, first, last = _find_units(words, queries, rule)
+    _check_size(words, spoken.row[first], queries, query)
+    return _table(words, spoken, query, first, last)
 
 
 def find_detections(words: pa.Table, scores: F64, queries: pa.Table, rule: FindRule) -> pa.Table:
@@ -372,6 +379,18 @@ def _places(spoken: _Units, wanted: set[int]) -> dict[int, I64]:
     at = at[np.argsort(spoken.text[at], kind="stable")]
     codes, starts = np.unique(spoken.text[at], return_index=True)
     return dict(zip(codes.tolist(), np.split(at, starts[1:]), strict=False))
+
+
+def _check_size(words: pa.Table, row: I64, queries: pa.Table, query: I64) -> None:
+    lengths = pc.binary_length(words["document"]).to_numpy()
+    if lengths[row].sum(dtype=np.int64) <= _MOST_BYTES:
+        return
+    counts = np.bincount(query)
+    most = int(counts.argmax())
+    name = queries["query"][most].as_py()
+    expected = "fewer occurrences: the ids of their documents may have 2 GiB together"
+    found = f"{len(row):,} occurrences, of which {counts[most]:,} of {name!r}"
+    raise InputError(Problem("query list", None, expected, found, "Leave out the queries that occur everywhere."))
 
 
 def _table(words: pa.Table, spoken: _Units, query: I64, first: I64, last: I64) -> pa.Table:

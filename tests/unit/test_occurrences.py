@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsdask.archive import occurrences
 from swsdask.archive.occurrences import (
     FINDER_VERSION,
     find_detections,
@@ -89,6 +90,15 @@ def test_case_is_folded_only_where_the_list_says_so() -> None:
     assert spans(spoken, "Été", compareNormalize="lowercase") == [(0, 10), (20, 30)]
     with pytest.raises(InputError, match="compareNormalize"):
         spans(spoken, "été", compareNormalize="stem")
+
+
+def test_occurrences_that_no_array_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken, wanted = words([("a", 0, 10, "lex"), ("b", 20, 30, "lex")] * 2), queries({"q": "b", "r": "a", "s": "a"})
+    monkeypatch.setattr(occurrences, "_MOST_BYTES", 3)
+    assert len(found(spoken, wanted)) == 3
+    monkeypatch.setattr(occurrences, "_MOST_BYTES", 2)
+    with pytest.raises(InputError, match=r"found 3 occurrences, of which 1 of 'q'\. Leave out the queries"):
+        found(spoken, wanted)
 
 
 def test_text_is_not_normalised() -> None:
