@@ -18,10 +18,10 @@ evaluated detections of this (query, document, channel) with finite scores (KWSE
 beyond: sc is 2 or -1. Objective "score": as many pairs as possible, then
 the greatest sum of scores, which gives the most hits at every threshold at once. Decisions play no part.
 
-Weights are whole multiples of 2^-59, so equal sums are equal in any order of addition. If several alignments are
-optimal, detections are visited in the order of mid-point, start, score from the highest (then YES before NO, then row),
-each is mapped if it can be, and then each mapped one gets the earliest occurrence that it can get. So the result does
-not depend on the order of the rows.
+Both addends are rounded to whole multiples of 2^-59, so equal sums are equal in any order of addition. If several
+alignments are optimal, detections are visited in the order of mid-point, start, score from the highest (then YES before
+NO, then row), each is mapped if it can be, and then each mapped one gets the earliest occurrence that it can get. So
+the result does not depend on the order of the rows.
 
 QUIRK, under `compat = "kwseval"` and `"stdeval"`: the tools compute mid(d), r.start - S and r.end + S in seconds and
 double precision, so a detection exactly at the edge of the tolerance may fall on either side; STDEval computes r.end as

@@ -22,7 +22,7 @@ def weight(detection, occurrence, low, high):
     _, _, _, begin, end = occurrence
     sc = (score - low) / max(high - low, 1e-5)
     tc = (min(start + duration, end) - max(start, begin)) / max(end - begin, 0.1)
-    return 3 * 2**59 + round(math.ldexp(1e-6 * sc + 1e-8 * tc, 59))
+    return 3 * 2**59 + round(math.ldexp(1e-6 * sc, 59)) + round(math.ldexp(1e-8 * tc, 59))
 
 
 def admissible(detection, occurrence, tolerance):
