@@ -1,16 +1,21 @@
-"""All numbers of a result as lines of JSON or CSV, system by system, so that memory never holds the whole text."""
+"""All numbers of a result as lines of JSON or CSV, some at a time, so that memory never holds the whole text."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from io import StringIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdask.model.results import SCORES
 from swsdask.model.system_rows import SystemRows
 from swsdask.model.tables import as_json
+
+_AT_ONCE = 1 << 18
+"""The number of lines that memory holds. Most systems have fewer numbers."""
 
 
 def json_parts(rows: SystemRows) -> Iterator[str]:
@@ -50,16 +55,14 @@ def csv_parts(rows: SystemRows, safe: Callable[[str], str] = str) -> Iterator[st
 def _lines(
     rows: SystemRows, joints: Sequence[str], text: Callable[[str | None], str], odd: Mapping[str, str]
 ) -> Iterator[list[str]]:
-    """Yield the lines of each system that has any: cells between `joints`, names as `text`, numbers by `repr` or `odd`.
+    """Yield lines of each system that has any: cells between `joints`, names as `text`, numbers by `repr` or `odd`.
 
     Nearly all systems have the same conditions, queries and measures row by row. These texts are joined once.
     """
+    text = cache(text)
     columns: list[pa.ChunkedArray] = []
     names: list[str] = []
-    for system in rows.systems:
-        own = rows.among([system])
-        if not own.num_rows:
-            continue
+    for system, own in _slices(rows):
         before, columns = columns, [own[name] for name in SCORES.names[1:-1]]
         if not before or any(not new.equals(old) for new, old in zip(columns, before, strict=True)):
             _, first, second, third, last, _ = joints
@@ -70,7 +73,16 @@ def _lines(
         yield [f"{begin}{name}{odd.get(number, number)}{end}" for name, number in zip(names, numbers, strict=True)]
 
 
+def _slices(rows: SystemRows) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows of each system in slices of at most `_AT_ONCE`."""
+    for system in rows.systems:
+        own = rows.among([system])
+        for first in range(0, own.num_rows, _AT_ONCE):
+            yield system, own.slice(first, _AT_ONCE)
+
+
 def _texts(column: pa.ChunkedArray, text: Callable[[str | None], str]) -> list[str]:
-    """Return the text of every name in a column; each name is written once."""
-    known = {name: text(name) for name in column.unique().to_pylist()}
-    return [known[name] for name in column.to_pylist()]
+    """Return the text of every name in a column."""
+    encoded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    known = [text(name) for name in (*encoded.dictionary.to_pylist(), None)]
+    return [known[code] for code in pc.fill_null(encoded.indices, len(known) - 1).to_pylist()]

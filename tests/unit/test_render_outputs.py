@@ -18,6 +18,7 @@ from swsdask.model.name_columns import rows_with
 from swsdask.model.results import ALIGNMENT, CURVES, QUERY_TEXTS, SCORES, Result
 from swsdask.model.system_rows import SystemRows
 from swsdask.places.writing import replacing
+from swsdask.render import number_lines
 from swsdask.render.outputs import read_outputs, result_as, write_outputs
 from tests.results import MANIFEST, table, three_systems
 
@@ -87,6 +88,15 @@ def test_scores_json_is_the_long_form_with_one_number_per_line() -> None:
         for row in ODD
     ]
     assert json.loads(text) == expected
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_slices_of_rows_give_the_same_text(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    result = three_systems()
+    whole = "".join(result_as(form, result))
+    for size in (1, 2, 7):
+        monkeypatch.setattr(number_lines, "_AT_ONCE", size)
+        assert "".join(result_as(form, result)) == whole
 
 
 def test_scores_json_of_nothing_is_an_empty_list() -> None:
