@@ -153,7 +153,7 @@ def compare(
         if 0 < draws.n_documents < FEW_QUERIES:
             few = counted(draws.n_documents, "documents")
             notes[condition, "documents"] = [f"{condition}: {few}; {unreliable('documents')}."]
-        for measure, found, every in _resampled(systems, by_measure, pairs, tasks, together=draws.are_dear):
+        for measure, found, every in _resampled(systems, by_measure, pairs, tasks, together=draws.are_expensive):
             resampled = {system: every[key] for system, key in found.own.items()}
             own_notes = notes[condition, measure] = []
             for system, each in resampled.items():

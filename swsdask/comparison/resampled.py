@@ -229,7 +229,7 @@ class Draws:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
-    def are_dear(self) -> bool:
+    def are_expensive(self) -> bool:
         """Whether replicates should be drawn once for all measures: their documents are, or blocks are made again."""
         return self.n_documents > 0 or 4 * self.n_queries * self.how.replicates > BLOCK_BYTES
 
