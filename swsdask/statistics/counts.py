@@ -175,8 +175,8 @@ class Counts(FirstRound):
         """Return the counts of a resample, see `Drawable.drawn`."""
         there = times > 0
         return type(self)(
-            mapped=np.tensordot(self.mapped, times, axes=(1, 0))[:, np.newaxis],
-            unmapped=np.tensordot(self.unmapped, times, axes=(1, 0))[:, np.newaxis],
+            mapped=(times @ self.mapped)[:, np.newaxis],
+            unmapped=(times @ self.unmapped)[:, np.newaxis],
             min_yes=self.min_yes[:, there].min(axis=1, initial=np.inf, keepdims=True),
             max_no=self.max_no[:, there].max(axis=1, initial=-np.inf, keepdims=True),
             lowest=self.lowest[:, there].min(axis=1, initial=np.inf, keepdims=True),

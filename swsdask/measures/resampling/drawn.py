@@ -166,10 +166,12 @@ class DrawnSystem:
             np.arange(len(reference.document)), times[reference.group_of_document[reference.document]]
         )
         drawn: dict[type[Statistic], Any] = {
-            kind: each.drawn(times) for kind, each in statistics if isinstance(each, Drawable)
+            kind: counts if kind is Counts else each.drawn(times)
+            for kind, each in statistics
+            if isinstance(each, Drawable)
         }
         found = Scored(
-            drawn | {Counts: counts},
+            drawn,
             replace(
                 reference,
                 query=reference.query[occurrences],
