@@ -9,6 +9,7 @@ line.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
@@ -60,6 +61,14 @@ TomlTable = dict[str, Any]
 """A table as `tomllib` reads it. Its values are of any type until a model has checked them."""
 
 
+_BETWEEN = re.compile(r"[^,\[\]{}=\n]+")
+"""A stretch of text between the separators of TOML, such as a key."""
+
+_MOST_DOTS = 10_000_000
+"""The maximum sum of the squares of the numbers of dots in stretches. tomllib takes some 10 bytes of memory for each,
+because it stores every prefix of a dotted key."""
+
+
 def read_toml(content: bytes) -> TomlTable:
     """Return the content of a TOML file.
 
@@ -88,6 +97,11 @@ def read_toml(content: bytes) -> TomlTable:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(f"Not text in UTF-8 (at line {line})") from None
+    dots = 0
+    for part in _BETWEEN.finditer(text):
+        dots += 0 if part[0].lstrip().startswith("#") else part[0].count(".") ** 2
+        if dots > _MOST_DOTS:
+            raise ValueError(f"Nested too deeply (at line {text.count(chr(10), 0, part.start()) + 1})")
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -41,7 +41,7 @@ def is_published(job: NightlyEvaluation, past: History, *, by_this_release: bool
         return False
     expected = {"evaluation": job.name, "hash": past.nights[-1].hash}
     expected |= {"swsdask": __version__} if by_this_release else {}
-    return all(latest.get(name) == value for name, value in expected.items())
+    return isinstance(latest, dict) and all(latest.get(name) == value for name, value in expected.items())
 
 
 def publish(job: NightlyEvaluation, past: History, result: Result | None, began: float) -> bytes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from swsdask.formats.find import is_glob
+from swsdask.formats.find import is_glob, resource_places
 from swsdask.formats.runs.parquet import ENDING, is_one_table, parts_of
 from swsdask.formats.values import system_of_file
 from swsdask.model.errors import InputError, Problem
@@ -83,6 +84,9 @@ def look(inbox: Iterable[str], pattern: str | None = None) -> list[Arrived]:
                 continue
             if not is_text(url):
                 LOG.warning("skipped, its name is not UTF-8: %r", url)
+                continue
+            if any(is_local(place) and os.path.islink(place) for place in resource_places(url)):
+                LOG.warning("skipped, links are not followed, and its resources are one: %s", one_line(url))
                 continue
             date, system = "", url.rsplit("/", 2)[-2] if depth == 1 and not is_glob(entry) else system_of_file(url)
             if named is not None:

@@ -450,8 +450,11 @@ def notify(command: Sequence[str], latest: bytes) -> bool:
             ended = subprocess.run(
                 command, input=latest, stdout=subprocess.DEVNULL, stderr=errors, timeout=PATIENCE_S, check=False
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except OSError as error:
             LOG.warning("notify: %s: %s", command[0], error)
+            return False
+        except subprocess.TimeoutExpired:  # its text has the arguments, which may be secret
+            LOG.warning("notify: %s did not end within %g seconds", command[0], PATIENCE_S)
             return False
         errors.seek(0)
         lines = errors.read().decode(errors="replace").strip().splitlines()

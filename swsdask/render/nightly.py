@@ -170,7 +170,7 @@ def atom_feed(page: BoardPage) -> str:
     entries = [
         f"<entry><id>{identity}:{night.number}</id>"
         f"<title>{escape(visible(f'{page.name}, night {night.number}: {summary(night)}'))}</title>"
-        f"<updated>{night.date}T00:00:00Z</updated><author><name>swsdask</name></author>"
+        f"<updated>{escape(night.date)}T00:00:00Z</updated><author><name>swsdask</name></author>"
         f"<link href={quoteattr(page.report_of(night) or 'index.html')}/>"
         f"<summary>{escape(visible(' '.join((*map(_told, night.moves[:20]), *night.gates))))}</summary></entry>"
         for night in reversed(page.nights[-SHOWN_NIGHTS:])
@@ -180,7 +180,7 @@ def atom_feed(page: BoardPage) -> str:
             '<?xml version="1.0" encoding="utf-8"?>',
             '<feed xmlns="http://www.w3.org/2005/Atom">',
             f"<id>{identity}</id><title>{escape(visible(page.name))}</title>",
-            f'<updated>{page.nights[-1].date}T00:00:00Z</updated><link rel="self" href="feed.xml"/>',
+            f'<updated>{escape(page.nights[-1].date)}T00:00:00Z</updated><link rel="self" href="feed.xml"/>',
             *entries,
             "</feed>\n",
         )

@@ -284,6 +284,16 @@ def test_a_bomb_is_left_unread(
         read(path)
 
 
+def test_a_parquet_file_of_one_long_text_is_left_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1 << 20)
+    columns = {"query": ["q" * (3 << 20)], "document": ["d"], "start": [1.0], "duration": [0.5], "score": [0.1]}
+    written = {"compression": "zstd", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet", **written)
+    problems = Problems()
+    assert not list(read_run(str(tmp_path / "x.parquet"), problems))
+    assert [each.expected for each in problems] == ["data that expand at most 100 times, or to 1 MiB"]
+
+
 def test_a_bomb_in_an_archive_is_left_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1 << 20)
     path = tmp_path / "x.zip"

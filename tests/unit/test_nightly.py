@@ -224,6 +224,9 @@ def test_the_feed_has_what_atom_requires(three_nights: Path, name: str) -> None:
         assert entry.findtext(f"{atom}author/{atom}name")
         (link,) = entry.findall(f"{atom}link")
         assert (three_nights / "board" / link.attrib["href"]).is_file()
+    nights = tuple(dataclasses.replace(night, date="<script/>") for night in page.nights)
+    hostile = ElementTree.fromstring(atom_feed(dataclasses.replace(page, nights=nights)))
+    assert [each.text for each in hostile.iter(f"{atom}updated")] == ["<script/>T00:00:00Z"] * 4
 
 
 def test_a_night_without_news_changes_nothing(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,6 +250,10 @@ def test_a_board_that_is_gone_is_published_again(three_nights: Path) -> None:
     assert board_of(three_nights) == before
     for name in ("index.html", "feed.xml", "metrics.prom", "latest.json"):
         (three_nights / "board" / name).unlink()
+        assert run_night(asked, date(2021, 1, 1)).record is not None
+        assert board_of(three_nights) == before
+    for damaged in ("[]", "null", "["):
+        (three_nights / "board/latest.json").write_text(damaged)
         assert run_night(asked, date(2021, 1, 1)).record is not None
         assert board_of(three_nights) == before
     shutil.rmtree(three_nights / "board")
@@ -1139,10 +1146,15 @@ def test_logs_as_json_and_only_and_notify(three_nights: Path, capsys: pytest.Cap
     assert not notify([str(three_nights / "nowhere")], b"")
 
 
-def test_a_command_that_is_notified_is_not_waited_for_beyond_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_is_notified_is_not_waited_for_beyond_its_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(steps, "PATIENCE_S", 2.0)
     assert notify(["sh", "-c", "sleep 8 & exit 0"], b"")
-    assert not notify(["sh", "-c", "sleep 8"], b"")
+    monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)
+    caplog.clear()
+    assert not notify(["sh", "-c", "sleep 8", "a secret"], b"")
+    assert [each.getMessage() for each in caplog.records] == ["notify: sh did not end within 2 seconds"]
 
 
 def test_settings_that_only_the_archive_keeps_are_reported(
@@ -1438,6 +1450,23 @@ def test_links_and_pipes_in_an_inbox_are_passed_over_with_a_warning(
             *(f"skipped, links are not followed: {inbox}/{name}" for name in links),
             f"skipped, not a regular file: {inbox}/pipe.tsv",
         ]
+
+
+def test_a_run_whose_resources_are_a_link_is_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("swsdask"), "propagate", True)
+    (tmp_path / "secret").write_text('password = "a secret"')
+    for folder, name in (("a", "run.resources.toml"), ("b", "resources.toml"), ("c", "other.toml")):
+        (tmp_path / "inbox" / folder).mkdir(parents=True)
+        (tmp_path / "inbox" / folder / "run.tsv").write_text("")
+        (tmp_path / "inbox" / folder / name).symlink_to(tmp_path / "secret")
+    for entry in (str(tmp_path / "inbox"), f"{tmp_path}/inbox/*/*.tsv"):
+        caplog.clear()
+        assert [each.url for each in look([entry], "/(?P<system>[abc])/")] == [f"{tmp_path}/inbox/c/run.tsv"]
+        said = {record.getMessage() for record in caplog.records}
+        expected = "skipped, links are not followed, and its resources are one"
+        assert {f"{expected}: {tmp_path}/inbox/{folder}/run.tsv" for folder in "ab"} <= said
 
 
 def test_history_for_programs(three_nights: Path, capsys: pytest.CaptureFixture[str]) -> None:

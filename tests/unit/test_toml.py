@@ -12,6 +12,9 @@ from swsdask.model.layers import read_toml
     [
         (b"a = 1\nb = " + b"[" * 5000 + b"]" * 5000, r"Nested too deeply \(at line 2\)"),
         (b"a = 1\n\nb = " + b"{a = " * 5000 + b"1" + b"}" * 5000, r"Nested too deeply \(at line 3\)"),
+        (b"a = 1\n" + b"a." * 4000 + b"b = 1", r"Nested too deeply \(at line 2\)"),
+        (b"[a]\nb = {" + b"a." * 4000 + b"b = 1}", r"Nested too deeply \(at line 2\)"),
+        (b"\n".join(b"a%d" % n + b".a" * 900 + b" = 1" for n in range(20)), r"Nested too deeply \(at line 13\)"),
         (b"a = 1\nb = " + b"1" * 5000 + b"\nc = 2\n", r"An integer of more than 64 bits \(at line 2\)"),
         (b"a = 0x" + b"f" * 5000, r"An integer of more than 64 bits \(key a\)"),
         (b"[a]\nb = [{c = 9223372036854775808}]", r"An integer of more than 64 bits \(key c\)"),

@@ -342,7 +342,8 @@ def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
         except pa.ArrowInvalid:  # compressed as a whole, or damaged
             source = stack.enter_context(decompress(file))
             metadata = pq.read_metadata(source)
-        check_expansion(file, file_size(file), metadata.num_rows * metadata.num_columns * _VALUE)
+        encoded = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+        check_expansion(file, file_size(file), max(encoded, metadata.num_rows * metadata.num_columns * _VALUE))
         fields = [field for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
         ids = [field.name for field in fields if field.name.strip().lower() in IDS]
         table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
