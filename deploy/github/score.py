@@ -1,5 +1,6 @@
 """Score runs and check gates: the step of action.yml, whose inputs are environment variables."""
 
+import html
 import os
 import sys
 
@@ -27,7 +28,8 @@ def score() -> list[str]:
     if compared is not None:
         sws.write_comparison(compared, out)
         failures = [str(failure) for failure in compared.failures]
-        summary += [f"- {line}" for line in failures or [f"No gate failed: {'; '.join(gates)}"]]
+        said = failures or [f"No gate failed: {'; '.join(gates)}"]
+        summary += ["<pre>", *map(html.escape, said), "</pre>"]  # names of systems are no Markdown
     with open(os.environ["GITHUB_STEP_SUMMARY"], "a", encoding="utf-8") as page:
         page.write("\n".join([*summary, ""]))
     return failures

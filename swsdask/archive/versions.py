@@ -28,11 +28,11 @@ import re
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import xxhash
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from swsdask.archive.storage import Storage
 from swsdask.archive.stored_tables import REMEDY, StoredFile
@@ -53,6 +53,8 @@ HASH_VERSION = 1
 
 BUCKETS = 64
 """Query buckets of a new archive, unless others are requested."""
+MOST_BUCKETS = 1 << 20
+"""The maximum number of query buckets: each is a task of ingesting and has a place in every table of queries."""
 
 TEMPORARY = "temporary"
 TABLES = "tables"
@@ -89,7 +91,7 @@ class Layout:
     def __post_init__(self) -> None:
         check_choice("codec", self.codec, CODECS)
         if self.buckets is not None:
-            object.__setattr__(self, "buckets", check_whole("buckets", self.buckets, 1))
+            object.__setattr__(self, "buckets", check_whole("buckets", self.buckets, 1, MOST_BUCKETS))
 
 
 def manifest_name(version: int) -> str:
@@ -152,7 +154,7 @@ class Manifest:
     command: ClassVar[str]
     needed: ClassVar[tuple[str, ...]]
 
-    version: int
+    version: Annotated[int, Field(ge=1)]
     tables: dict[str, StoredFile]
     inputs: dict[str, str]
     newer: tuple[StoredFile, ...] = ()
@@ -231,8 +233,8 @@ class EvaluationManifest(Manifest):
     command = "score"
     needed = ("documents", "queries", "words", "segments", "occurrences", "runs")
 
-    buckets: int
-    find_gap: int
+    buckets: Annotated[int, Field(ge=1, le=MOST_BUCKETS)]
+    find_gap: Annotated[int, Field(ge=0)]
     text_filters: tuple[str, ...]
     finder: str = ""
 

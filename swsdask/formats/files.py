@@ -74,6 +74,18 @@ def _expand(plain: BinaryIO, codec: str) -> pa.CompressedInputStream:
     return pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), codec)
 
 
+_IN_STEPS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The compressions of members of a zip archive that `zipfile` expands in steps.
+
+It expands 4 KiB of any other at once: to gigabytes, before `check_expansion` could count them."""
+
+
+def _check_steps(compression: int) -> None:
+    if compression not in _IN_STEPS:
+        found = f"its compression method {compression}"
+        raise FormatError("a zip archive compressed by deflate", found, "Compress the file again.")
+
+
 _FINDERS = "__MACOSX/"
 """The folder in which macOS puts the attributes of the files of a zip archive."""
 
@@ -91,6 +103,7 @@ def _only_member(plain: BinaryIO) -> IO[bytes]:
     if len(members) != 1:
         remedy = "Name a member: zip://MEMBER::FILE."
         raise FormatError("a zip archive of one file", f"{len(members)} files: {shown(', '.join(members))}", remedy)
+    _check_steps(archive.getinfo(members[0]).compress_type)
     return archive.open(members[0])
 
 
@@ -280,7 +293,12 @@ def open_plain(url: str) -> Any:
     file = filesystem.open(path, "rb")
     if "::" in url:
         file.filesystem = filesystem  # an archive is closed with the last reference to its file system
-        file.packed_size = filesystem.info(path).get("compress_size")
+        member = filesystem.info(path)
+        file.packed_size = member.get("compress_size")
+        try:
+            _check_steps(member.get("compress_type", zipfile.ZIP_STORED))
+        except FormatError as error:
+            raise InputError(Problem(url, None, error.expected, error.found, error.remedy)) from None
     return file
 
 

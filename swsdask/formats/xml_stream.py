@@ -99,8 +99,6 @@ class _Parser:
         yield from self._parse(data, final=False)
         if self._fed - self._expat.CurrentByteIndex > MAX_TOKEN + _STEP:
             raise self._too_much(f"a tag or comment of at most {MAX_TOKEN} bytes")
-        if len(self._names) > MAX_NAMES:
-            raise self._too_much(f"at most {MAX_NAMES} names of elements and attributes")
 
     def close(self) -> Iterator[Start | End]:
         """Yield the last events. Raises `InputError` if the document is not complete."""
@@ -120,6 +118,8 @@ class _Parser:
             raise fault
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self._names) > MAX_NAMES:
+            raise self._too_much(f"at most {MAX_NAMES:,} names of elements and attributes")
         path: tuple[str, ...] = (name.rpartition(":")[2],)
         if self._open:
             self._take_text_beside_children()

@@ -209,8 +209,14 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
         raise SettingsError(f"{name} is {cut(repr(value))}; expected one of {', '.join(known)}.")
 
 
-def check_whole(name: str, value: object, least: int) -> int:
-    """Return an argument as an integer. Raises `SettingsError` for one that is no integer, or less than `least`."""
-    if not isinstance(value, bool) and isinstance(value, SupportsIndex) and index(value) >= least:
-        return index(value)
-    raise SettingsError(f"{name} is {cut(repr(value))}; expected a whole number, {least} or more.")
+def check_whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return an argument as an integer.
+
+    Raises `SettingsError` for one that is no integer, less than `least`, or more than `most`.
+    """
+    if not isinstance(value, bool) and isinstance(value, SupportsIndex):
+        whole = index(value)
+        if least <= whole and (most is None or whole <= most):
+            return whole
+    those = f"{least} or more" if most is None else f"from {least} to {most:,}"
+    raise SettingsError(f"{name} is {cut(repr(value))}; expected a whole number, {those}.")

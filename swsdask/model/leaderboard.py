@@ -9,10 +9,11 @@ import json
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import ConfigDict, TypeAdapter
 
 from swsdask.model.measures import better, ranking_measures, select_measures
 from swsdask.model.name_columns import names_of
@@ -183,12 +184,18 @@ GONE, UNREAD = "", "unread"
 """Used instead of a stamp: for a refused run that is no longer in the inbox, and for one that could not be reached."""
 
 
+_AS_WRITTEN = ConfigDict(strict=True, extra="forbid")
+"""Of a night's record: values of the written types, and no others."""
+
+
 @dataclass(frozen=True)
 class Move:
     """The change of a system that was scored in a night: `reason` says why it was scored.
 
     `was` is the number of the baseline, NaN if there is none; `p` the p value of the difference, NaN if not tested.
     """
+
+    __pydantic_config__ = _AS_WRITTEN
 
     system: str
     reason: str
@@ -206,6 +213,8 @@ class Refused:
     A run that could not be reached is `unread`: every night tries it again.
     """
 
+    __pydantic_config__ = _AS_WRITTEN
+
     url: str
     system: str
     problems: tuple[str, ...]
@@ -221,6 +230,8 @@ class Record:
     `UNREAD` for those that could not be reached. `sources` is the file of each system that was ingested, `rows` the
     number of detections that were ingested, `gates` the failed gates, and `notes` those for the reader.
     """
+
+    __pydantic_config__ = _AS_WRITTEN
 
     number: int
     date: str
@@ -245,14 +256,19 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str) -> Record:
-        """Read the text of `to_json`. Earlier releases kept secrets of URLs, which are struck out."""
-        said = json.loads(text)
-        said["stamps"] = {without_secrets(url): stamp for url, stamp in said.get("stamps", {}).items()}
-        said["sources"] = {system: without_secrets(url) for system, url in said.get("sources", {}).items()}
-        refused = tuple(
-            Refused(**{**each, "url": without_secrets(each["url"]), "problems": tuple(each["problems"])})
-            for each in said.pop("refused")
+        """Read the text of `to_json`. Earlier releases kept secrets of URLs, which are struck out.
+
+        Raises `ValueError` for any other text.
+        """
+        said = _records().validate_json(text)
+        return replace(
+            said,
+            stamps={without_secrets(url): stamp for url, stamp in said.stamps.items()},
+            sources={system: without_secrets(url) for system, url in said.sources.items()},
+            refused=tuple(replace(each, url=without_secrets(each.url)) for each in said.refused),
         )
-        moves = tuple(Move(**each) for each in said.pop("moves"))
-        gates, notes = tuple(said.pop("gates")), tuple(said.pop("notes"))
-        return cls(**said, refused=refused, moves=moves, gates=gates, notes=notes)
+
+
+@cache
+def _records() -> TypeAdapter[Record]:
+    return TypeAdapter(Record)

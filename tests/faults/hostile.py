@@ -103,7 +103,7 @@ def _of_tables() -> Iterator[tuple[str, Case]]:
         yield f"a newer part {what}", _manifest(lambda said, edit=edit: said.update(newer=[*map(edit, said["newer"])]))
     yield "a newer part that is another table", _manifest(lambda said: said.update(newer=[said["tables"]["words"]]))
     for key in ("version", "tables", "newer", "inputs", "buckets", "find_gap", "text_filters", "settings"):
-        for value in (None, -1, "x", [], {"x": 1}):
+        for value in (None, -1, 2**80, "x", [], {"x": 1}):
             if (key, value) not in (("settings", None), ("text_filters", []), ("newer", [])):
                 yield (
                     f"{key} = {value!r} in the manifest",

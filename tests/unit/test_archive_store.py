@@ -24,7 +24,7 @@ from swsdask.archive.reference import build_reference
 from swsdask.archive.storage import Storage
 from swsdask.archive.store import is_archive, open_archive
 from swsdask.archive.versions import Layout, buckets_of
-from swsdask.model.errors import ArchiveError, InputError
+from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.schemas import RunHeader
 from swsdask.model.settings import EvaluationSettings
 from tests.archives import (
@@ -398,6 +398,16 @@ def test_a_manifest_cannot_lead_out_of_the_archive(tmp_path: Path) -> None:
         rewritten(manifest, lambda said, to=hostile: said["tables"]["documents"].update(file=to))
         with pytest.raises(ArchiveError, match="leads out of the archive"):
             _ = open_archive(str(tmp_path / "archive")).documents
+
+
+def test_a_manifest_cannot_have_more_buckets_than_an_archive(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="buckets is 1048577; expected a whole number, from 1 to 1,048,576"):
+        Layout(buckets=(1 << 20) + 1)
+    write(str(tmp_path / "archive"))
+    for buckets in (0, (1 << 20) + 1, 10**30):
+        rewritten(tmp_path / "archive/manifest-00000001.json", lambda said, to=buckets: said.update(buckets=to))
+        with pytest.raises(ArchiveError, match="not a manifest of an archive: buckets"):
+            open_archive(str(tmp_path / "archive"))
 
 
 def test_runs_survive_a_round_trip_with_odd_values(url: str) -> None:

@@ -294,6 +294,50 @@ def test_a_parquet_file_of_one_long_text_is_left_unread(tmp_path: Path, monkeypa
     assert [each.expected for each in problems] == ["data that expand at most 100 times, or to 1 MiB"]
 
 
+ROW = {"query": "q", "document": "d", "start": 1.0, "duration": 0.5, "score": 0.1}
+
+
+def test_rows_that_repeat_a_long_text_are_left_unread(tmp_path: Path) -> None:
+    for kind in (pa.string(), pa.large_string()):
+        columns = {name: [value] * 60_000 for name, value in ROW.items()}
+        columns["score"] = (
+            pa.array(["1" * 200_000], kind).take(pa.array([0] * 6)).dictionary_encode().take([0] * 60_000)
+        )
+        pq.write_table(pa.table(columns), tmp_path / "x.parquet", compression="zstd", write_statistics=False)
+        problems = Problems()
+        assert not list(read_run(str(tmp_path / "x.parquet"), problems))
+        assert [each.expected for each in problems] == ["data that expand at most 100 times, or to 128 MiB"]
+
+
+def test_a_parquet_footer_that_understates_sizes_is_not_believed(tmp_path: Path) -> None:
+    def varint(number: int, width: int) -> bytes:
+        return bytes(number * 2 >> 7 * place & 127 | 128 * (place + 1 < width) for place in range(width))
+
+    path = tmp_path / "x.parquet"
+    columns = {name: [value] for name, value in ROW.items()} | {"score": ["1" * (130 << 20)]}
+    pq.write_table(pa.table(columns), path, compression="zstd", use_dictionary=False, write_statistics=False)
+    group = pq.read_metadata(path).row_group(0)
+    content = path.read_bytes()
+    for size in (group.total_byte_size, group.column(4).total_uncompressed_size):
+        assert content.count(varint(size, 5)) == 1
+        content = content.replace(varint(size, 5), varint(100, 5))
+    path.write_bytes(content)
+    assert pq.read_metadata(path).row_group(0).total_byte_size == 100
+    problems = Problems()
+    assert not list(read_run(str(path), problems))
+    assert [each.expected for each in problems] == ["data that expand at most 100 times, or to 128 MiB"]
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_archive_that_expands_in_one_step_is_left_unread(tmp_path: Path, compression: int) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("a", b"\n" * (3 << 20))
+    for url in (str(path), f"zip://a::{path}"):
+        with pytest.raises(InputError, match=f"expected a zip archive compressed by deflate; .* {compression}"):
+            read(url)
+
+
 def test_a_bomb_in_an_archive_is_left_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "EXPANDED_AT_EASE", 1 << 20)
     path = tmp_path / "x.zip"

@@ -134,7 +134,7 @@ def test_what_never_ends_fails_in_little_memory(xml: Path, kind: str) -> None:
 
 
 def test_names_without_end_fail(xml: Path) -> None:
-    with pytest.raises(InputError, match="at most 10000 names"):
+    with pytest.raises(InputError, match="at most 10,000 names"):
         events(xml, b"<a>" + b"".join(b"<b%d/>" % number for number in range(100_000)) + b"</a>")
 
 

@@ -38,7 +38,7 @@ from swsdask.ending import Ended
 from swsdask.execution.executor import ThreadExecutor
 from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
-from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move
+from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move, Record, Refused
 from swsdask.model.safe_text import visible
 from swsdask.nightly import lease, steps, verdict
 from swsdask.nightly.board import board_page, publish
@@ -1060,6 +1060,17 @@ def test_a_folder_in_an_inbox_without_permission_is_passed_over_with_a_warning(
     assert [arrived.system for arrived in look([f"{tmp_path}/{entry}"])] == ["good"]
     (warning,) = {*caplog.messages}
     assert re.fullmatch(r"skipped, a folder that cannot be listed \(Permission denied\): .*/inbox/locked/?", warning)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"number": "1"}, {"stamps": {"run": 7}}, {"notes": "one"}, {"refused": [{"url": "run"}]}, {"moves": 3}, {"x": 1}],
+)
+def test_a_record_of_other_types_is_no_record(other: dict[str, object]) -> None:
+    record = Record(1, "2026-01-01", 1, "0.3.0", {"run": "7"}, (Refused("run", "a", ("no", "rows"), 2),))
+    assert Record.from_json(record.to_json()) == record
+    with pytest.raises(ValueError, match=next(iter(other))):
+        Record.from_json(json.dumps(json.loads(record.to_json()) | other))
 
 
 def test_a_damaged_or_missing_night_is_named(three_nights: Path) -> None:

@@ -239,6 +239,14 @@ def test_nothing_is_expanded(read: Read) -> None:
     assert peak < 10_000_000
 
 
+@pytest.mark.parametrize("tag", ["kwslist", "kw"])
+def test_a_tag_of_very_many_attributes_is_left_unread(read: Read, tag: str) -> None:
+    many = " ".join(f'a{number}="1"' for number in range(100_000))
+    _, (problem,) = read(kwslist(ROW).replace(f"<{tag} ", f"<{tag} {many} "))
+    assert problem.line == {"kwslist": 1, "kw": 3}[tag]
+    assert "at most 10,000" in problem.expected
+
+
 @pytest.mark.parametrize("content", ["<ecf/>", '<termlist version="1"/>', "<html/>", "", " \n"])
 def test_what_is_no_run(read: Read, content: str) -> None:
     pieces, (problem,) = read(content)

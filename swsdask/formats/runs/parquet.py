@@ -20,9 +20,10 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from swsdask.formats.files import check_expansion, decompress, file_size, noted, open_plain
+from swsdask.formats.files import EXPANDED_AT_EASE, check_expansion, decompress, file_size, noted, open_plain
 from swsdask.formats.runs.encoding import PLAIN, Encoding
 from swsdask.formats.runs.gathering import Batch, Gathering
 from swsdask.formats.runs.table import IDS, are_judged, choose_columns, proper_names, with_times
@@ -216,6 +217,8 @@ def _add_keys(file: str, table: pq.ParquetFile, keys: Mapping[str, str | None]) 
     def batches(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         stored = [name for name in columns if name not in more]
         for batch in table.iter_batches(_ROWS_PER_BATCH, columns=stored):
+            if batch.nbytes > EXPANDED_AT_EASE:  # the sizes that the file itself states may be wrong
+                check_expansion(file, file_size(file), batch.nbytes)
             held = dict(zip(batch.schema.names, batch.columns, strict=True))
             held |= {name: _constant(more[name], batch.num_rows) for name in columns if name in more}
             yield pa.RecordBatch.from_arrays([held[name] for name in columns], names=list(columns))
@@ -291,16 +294,21 @@ def _batches(table: _Typed, stored: Mapping[str, str], problems: Problems) -> It
         try:
             for batch in table.batches(list(stored.values())):
                 batch.validate(full=True)
-                columns = {name: _plain(name, batch.column(called)) for name, called in stored.items()}
+                columns = {name: _plain(name, batch.column(called), table.file) for name, called in stored.items()}
                 yield Batch(columns, None, first_row, file=table.file)
                 first_row += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise _damaged(table.file, error) from None
 
 
-def _plain(name: str, column: pa.Array) -> pa.Array:
+def _plain(name: str, column: pa.Array, file: str) -> pa.Array:
     """Return a column without dictionary if most values are distinct."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) and name not in IDS else column
+    if not pa.types.is_dictionary(column.type) or name in IDS:
+        return column
+    if _is_text(column.type.value_type):  # a long text, once in the file, may be in all rows
+        sizes = pc.binary_length(column.dictionary).take(column.indices)
+        check_expansion(file, column.nbytes, pc.sum(sizes).as_py() or 0)
+    return column.dictionary_decode()
 
 
 def column_names(place: str) -> list[str]:
@@ -345,8 +353,9 @@ def _open(file: str, stack: ExitStack) -> pq.ParquetFile:
         encoded = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
         check_expansion(file, file_size(file), max(encoded, metadata.num_rows * metadata.num_columns * _VALUE))
         fields = [field for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
-        ids = [field.name for field in fields if field.name.strip().lower() in IDS]
-        table = pq.ParquetFile(source, metadata=metadata, read_dictionary=ids, buffer_size=_BUFFER, pre_buffer=False)
+        # A text is read once, however many rows have it: the rows of a small file may repeat a long one.
+        texts = [field.name for field in fields if _is_text(field.type)]
+        table = pq.ParquetFile(source, metadata=metadata, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False)
         return stack.enter_context(table)
     except pa.ArrowException as error:
         raise _damaged(file, error) from None
@@ -361,13 +370,17 @@ def _damaged(file: str, error: Exception) -> InputError | ResourceError:
     return InputError(Problem(file, None, "whole Parquet data", shown(found), "Write or copy the file again."))
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def check_type(name: str, kind: pa.DataType) -> None:
     """Raise `FormatError` for a column whose type does not suit its contents."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not (is_text or is_number or pa.types.is_null(kind) or (pa.types.is_boolean(kind) and name == "decision")):
+    is_decision = pa.types.is_boolean(kind) and name == "decision"
+    if not (_is_text(kind) or is_number or is_decision or pa.types.is_null(kind)):
         raise FormatError(f"text or numbers in column {name}", f"the type {kind}", "Write it as text or as numbers.")
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from swsdask.formats.runs.builder import PieceBuilder
 from swsdask.formats.text import Window
 from swsdask.formats.values import BLANKS, Detection, FormatError, read_detection, read_header, shown
-from swsdask.formats.xml_stream import Start, read_elements
+from swsdask.formats.xml_stream import MAX_NAMES, Start, read_elements
 from swsdask.kernels.xml import CLOSED, LOOKAHEAD, MORE, ODD, pack_words
 from swsdask.model.errors import Problems
 from swsdask.model.schemas import RunHeader, RunPiece
@@ -115,7 +115,8 @@ def local_name(tag: str) -> str:
 
 
 def feed(parser: etree.XMLParser, passed: bytes) -> None:
-    """Feed a parser. Raises `FormatError` on any error of syntax or of namespaces."""
+    """Feed a parser. Raises `FormatError` on any error of syntax or of namespaces, and for too many attributes."""
+    _check_attributes(passed)
     try:
         parser.feed(passed)
     except etree.XMLSyntaxError as error:
@@ -123,6 +124,12 @@ def feed(parser: etree.XMLParser, passed: bytes) -> None:
     for entry in parser.feed_error_log:
         if entry.level >= etree.ErrorLevels.ERROR:
             raise syntax_fault(entry.message)
+
+
+def _check_attributes(passed: bytes) -> None:
+    """Raise `FormatError` for a tag with so many attributes that lxml, which compares all pairs, takes minutes."""
+    if (found := passed.count(b"=")) > MAX_NAMES:
+        raise FormatError(f"a tag of at most {MAX_NAMES:,} attributes", f"one of up to {found:,}", "Remove some.")
 
 
 def syntax_fault(message: str) -> FormatError:
