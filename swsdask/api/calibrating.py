@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from swsdask.api.manifest import manifest_of
 from swsdask.api.opening import Evaluation, as_evaluation
-from swsdask.api.runs import Runs, rows_to_score, runs_for, with_runs
+from swsdask.api.runs import GivenRuns, Runs, rows_to_score, runs_for, with_runs
 from swsdask.archive.protocols import check_runs
 from swsdask.archive.reference import build_references
 from swsdask.calibration.applying import Applied, apply_to_runs
@@ -187,6 +187,6 @@ def apply_calibration(
             raise SettingsError("operating_point.from_data needs a reference, and there is none. Give beta.")
         threshold = point.resolve(0, 0).bayes_threshold
     or_unseen(progress).begin("writing calibrated runs", 0)
-    rows_about = sum(RunFile(file).rows_about for file in files)
-    with working(chosen, executor, rows_about, progress) as opened:
+    given = GivenRuns(sources=tuple(map(RunFile, files)))
+    with working(chosen, executor, given.rows_about, progress) as opened:
         return apply_to_runs(fitted.map, files, as_path(out), None if keep_decisions else threshold, encoding, opened)

@@ -22,12 +22,13 @@ from swsdask.archive.reference_tables import ReferenceTables, with_documents_of
 from swsdask.archive.storage import Storage
 from swsdask.archive.versions import Layout
 from swsdask.execution.executor import Executor
+from swsdask.formats.files import noted
 from swsdask.formats.find import find_runs, resources_of_runs
 from swsdask.formats.in_memory import Judged, Table, TableRun, are_scores, by_pair, is_table, is_uncomputed
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.formats.runs.table import NEEDED, proper_names
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import Problems, SettingsError
 from swsdask.model.schemas import RunSource
 from swsdask.model.wording import choices, cut
 from swsdask.places.reading import Location, is_local, readable
@@ -54,8 +55,13 @@ class GivenRuns:
 
     @property
     def rows_about(self) -> int:
-        """The approximate number of rows to read."""
-        return sum(source.rows_about for source in self.sources)
+        """The approximate number of rows to read. Raises `InputError` with every file that is not there."""
+        rows, problems = 0, Problems()
+        for source in self.sources:
+            with noted(problems):
+                rows += source.rows_about
+        problems.raise_if_any()
+        return rows
 
 
 def given_runs(

@@ -526,3 +526,12 @@ def test_a_link_without_target_and_a_pipe_in_a_folder_are_not_skipped(swsdask: C
             assert f"{runs}/second.xml: expected a file; found {found}. Remove it from the folder" in refused.err
         (runs / "second.xml").unlink()
         os.mkfifo(runs / "second.xml")
+
+
+def test_every_missing_run_is_named(files: Files, swsdask: Call) -> None:
+    named = ("a=nothing.tsv", f"b={files.run}", "c=nowhere.tsv")
+    for runs in (named, tuple(run.partition("=")[2] for run in named)):
+        refused = swsdask("score", files.reference, *runs)
+        assert refused.code == 2
+        for name in ("nothing.tsv", "nowhere.tsv"):
+            assert f"{name}: expected a file or folder; found nothing there" in refused.err
