@@ -65,6 +65,11 @@ class Run:
     resources: Resources | None = None
 
     @property
+    def where(self) -> str:
+        """Its files, as problems name them; the system if there are none."""
+        return ", ".join(self.files) or self.system
+
+    @property
     def reported(self) -> Resources | None:
         """The reported resources of the system: its `resources`, otherwise the times in its list of detections."""
         return self.resources or times_of_list(self.attributes)
@@ -118,7 +123,7 @@ def _metadata(table: pa.Table) -> dict[str, str]:
 
 
 def _refuse(run: Run, settings: EvaluationSettings, problems: Problems) -> None:
-    where = ", ".join(run.files) or run.system
+    where = run.where
     if WITHOUT_TIMES in run.attributes and settings.trials != "document":
         remedy = "Give start and duration, or set trials=document."
         problems.add(where, None, f"times, for {settings.trials} trials", "documents without times", remedy)

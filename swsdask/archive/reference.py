@@ -27,12 +27,11 @@ from swsdask.archive.encode import Codes
 from swsdask.archive.protocols import Archive, FindRule, Run
 from swsdask.archive.reference_tables import document_codes, n_documents, trial_counter
 from swsdask.model.columns import distinct_pairs
-from swsdask.model.errors import SettingsError
+from swsdask.model.errors import Problems, SettingsError
 from swsdask.model.schemas import INSIDE
 from swsdask.model.settings import EvaluationSettings, requested_thresholds, weights
 from swsdask.model.trials import I16, I32, I64, AlignmentRule, Bool, Condition, Judgments, Reference, Segments
 from swsdask.model.units import whole_ticks
-from swsdask.model.wording import listed
 from swsdask.statistics.segment_trials import Spans, Spoken, kwseval_segments, segment_targets, tile
 
 _YES = {"1", "yes", "true", "oov"}
@@ -89,19 +88,22 @@ def build_references(
 ) -> list[tuple[Reference, list[Run]]]:
     """Return the references of some runs, as `build_reference`, each with its runs.
 
-    There is one for all runs, unless runs determine conditions or the queries that count.
+    There is one for all runs, unless runs determine conditions or the queries that count: then raises `InputError` with
+    every run that determines none.
     """
     by_counts, by_lists = is_of_runs(archive.queries, by), settings.unlisted_queries == "exclude"
     if not (by_counts or by_lists):
         return [(build_reference(archive, settings, by, apart=apart), list(runs))]
     spoken = _find_spoken(archive, settings)
-    if by_counts and (silent := [run.system for run in runs if not _oov_counts(run)]):
-        raise SettingsError(f"condition key {OF_RUNS!r}: no {OF_RUNS} in the runs of {listed(silent)}.")
-    if by_lists and (silent := [run.system for run in runs if not listed_queries(run)]):
-        raise SettingsError(
-            f'unlisted_queries = "exclude": the runs of {listed(silent)} list no query. Leave the setting out for '
-            "runs that are no kwslist or stdlist, or have none of its lists."
-        )
+    problems = Problems()
+    for run in runs:
+        if by_counts and not _oov_counts(run):
+            expected = f"an {OF_RUNS} of some query, for the condition key {OF_RUNS!r}"
+            problems.add(run.where, None, expected, "none", "Leave out the key or the run.")
+        if by_lists and not listed_queries(run):
+            remedy = "Leave out the setting or the run: it is no kwslist or stdlist, or has none of its lists."
+            problems.add(run.where, None, 'a query that is listed, for unlisted_queries = "exclude"', "none", remedy)
+    problems.raise_if_any()
     alike: dict[tuple[frozenset[tuple[str, str]], frozenset[str] | None], list[Run]] = {}
     for run in runs:
         counts = frozenset(_oov_counts(run).items()) if by_counts else frozenset[tuple[str, str]]()

@@ -4,7 +4,8 @@ A new run is compared with its baseline, which is scored again with the same set
 comparable. Their difference is tested by resampling the queries. The p values of all pairs of a night are adjusted
 together. The baseline of an earlier night is read from a version of the archive that has it; if all of them have
 expired, a note says that nothing was compared. If a system is scored again because settings or the release changed, its
-previous number is shown, and no gate applies.
+previous number is shown, and no gate applies. A run that scoring refuses under these settings is set aside: the others
+are scored.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from swsdask.api.comparing import DEFAULT_MEASURES, sample_evaluation
@@ -30,6 +31,7 @@ from swsdask.comparison.notes import NAMED, Least
 from swsdask.measures.names import with_points
 from swsdask.measures.resampling import NAMES
 from swsdask.model.comparison import Comparison, Resampling
+from swsdask.model.errors import InputError
 from swsdask.model.leaderboard import NEW, REPLACED, Move, leaderboard_of
 from swsdask.model.results import Result
 from swsdask.model.settings import EvaluationSettings
@@ -42,14 +44,19 @@ LOG = logging.getLogger("swsdask.nightly")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The moves of systems, the failed gates as text, and notes."""
+    """The moves of systems, the failed gates as text, notes, the numbers, and the problems of systems without any.
 
-    moves: tuple[Move, ...]
-    gates: tuple[str, ...]
-    notes: tuple[str, ...]
+    `result` is None if no system was scored.
+    """
+
+    moves: tuple[Move, ...] = ()
+    gates: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    result: Result | None = None
+    refused: Mapping[str, InputError] = field(default_factory=dict)
 
 
-def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, str]) -> tuple[Verdict, Result]:
+def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, str]) -> Verdict:
     """Score the systems in `due`, which has their reasons, and their baselines; compare them.
 
     Raises
@@ -66,8 +73,16 @@ def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, st
         for name in dict.fromkeys(wished.values())
         if name not in (None, *both.systems)
     ]
-    wanted = [*due, *(name for name in baselines.values() if name is not None)]
-    result = _score_systems(night, both, list(dict.fromkeys(wanted)))
+    result, refused = _score_sound(night, both, due, baselines.values())
+    if result is None:
+        return Verdict(refused=refused)
+    notes += [
+        f"{name!r} cannot be scored with these settings: nothing was compared with it."
+        for name in dict.fromkeys(baselines.values())
+        if name in refused
+    ]
+    due = {system: why for system, why in due.items() if system not in refused}
+    baselines = {system: None if baselines[system] in refused else baselines[system] for system in due}
     leading = next(iter(leaderboard_of(result.overall, job.scored).by), "")
     values = _values(result)
     before = overall_numbers(night.past.current())
@@ -99,7 +114,32 @@ def score_and_compare(night: Night, evaluation: Evaluation, due: Mapping[str, st
         )
         for system, why in due.items()
     ]
-    return Verdict(tuple(moves), tuple(map(str, failed)), (*notes, *result.notes)), result
+    return Verdict(tuple(moves), tuple(map(str, failed)), (*notes, *result.notes), result, refused)
+
+
+def _score_sound(
+    night: Night, evaluation: Evaluation, due: Mapping[str, str], baselines: Iterable[str | None]
+) -> tuple[Result | None, dict[str, InputError]]:
+    """Score systems and their baselines; return the result, and the problems of those that scoring refuses.
+
+    Those are left out; the result is None if no system that is due is left.
+    """
+    left = list(dict.fromkeys([*due, *filter(None, baselines)]))
+    where = {run.system: run.where for run in evaluation.archive.runs}
+    refused: dict[str, InputError] = {}
+    while not due.keys().isdisjoint(left):
+        try:
+            return _score_systems(night, evaluation, left), refused
+        except InputError as error:
+            own = {system: [problem for problem in error.problems if problem.file == where[system]] for system in left}
+            faulty = [system for system in left if own[system]]
+            if not faulty:
+                raise
+            # An earlier run of a system, its baseline, may have been read from the same file.
+            faulty = [system for system in faulty if system in due] or faulty
+            refused |= {system: InputError(*own[system]) for system in faulty}
+            left = [system for system in left if system not in faulty]
+    return None, refused
 
 
 def _not_applied(job: NightlyEvaluation, pairs: Sequence[tuple[str, str]], values: NumbersBySystem) -> Iterator[str]:
@@ -194,7 +234,10 @@ def _score_systems(night: Night, evaluation: Evaluation, systems: list[str]) -> 
 def check_conditions(job: NightlyEvaluation, evaluation: Evaluation) -> None:
     """Raise `SettingsError` for an unknown key of `by`, and for a gate in a condition that is not scored."""
     archive, by = evaluation.archive, [key.split(",") for key in job.by]
-    references = build_references(archive, evaluation.settings.evaluation, by, archive.runs)
+    try:
+        references = build_references(archive, evaluation.settings.evaluation, by, archive.runs)
+    except InputError:  # runs that will be set aside
+        return
     names = {condition.name for reference, _ in references for condition in reference.conditions}
     if names:  # runs may determine conditions, and there may be none
         failures(job.parsed_gates, (), {(name, gate.measure): {} for name in names for gate in job.parsed_gates}, {})

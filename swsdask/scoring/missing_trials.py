@@ -29,7 +29,7 @@ def check_complete(cells: Cells, run: Run, counts: Counts, reference: Reference)
     trials = int(whole.queries.sum()) * whole.n_trials
     raise InputError(
         Problem(
-            file=", ".join(run.files) or run.system,
+            file=run.where,
             line=None,
             expected="a score for every query and document",
             found=f"none for query {reference.query_ids[query]} in document {document}, the first of "

@@ -159,7 +159,8 @@ def test_each_run_has_its_own_oov_count(swsdask: Swsdask, reference: Path, files
     reported = swsdask("score", reference, files.run, tmp_path / "third.tsv", "--by", "oov_count")
     assert (reported.code, reported.err) == (
         2,
-        "swsdask: condition key 'oov_count': no oov_count in the runs of third.\n",
+        f"swsdask: {tmp_path}/third.tsv: expected an oov_count of some query, for the condition key 'oov_count'; found "
+        "none. Leave out the key or the run.\n",
     )
 
 

@@ -187,7 +187,7 @@ def test_queries_that_a_run_does_not_list(own_cases: Path, tmp_path: Path) -> No
         assert {system: rows["value"].tolist() for system, rows in frame.groupby("system")} == wanted
         assert "both systems: Left out because the run does not list them: 2 queries." in result.notes
         assert "Left out of all averages: 1 query without target trials (K5)." in result.notes
-    with pytest.raises(sws.SettingsError, match="the runs of table list no query"):
+    with pytest.raises(sws.InputError, match=r"table\.csv: expected a query that is listed"):
         sws.score(sws.open(**files, **asked), "atwv", runs={"table": str(tmp_path / "table.csv")})
 
 

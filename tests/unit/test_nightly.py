@@ -40,7 +40,7 @@ from swsdask.model.comparison import Resampling
 from swsdask.model.errors import ArchiveError, InputError, SettingsError
 from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, Move, Record, Refused
 from swsdask.model.safe_text import visible
-from swsdask.nightly import lease, steps, verdict
+from swsdask.nightly import intake, lease, steps, verdict
 from swsdask.nightly.board import board_page, publish
 from swsdask.nightly.inbox import look
 from swsdask.nightly.lease import HOLDS_S, BusyError, Holder, night_lease
@@ -752,13 +752,13 @@ def test_of_many_new_runs_those_that_the_error_names_are_validated(
         text = good.replace('score="', 'score="x') if number < n_faulty else good
         (three_nights / f"inbox/s{number}.kwslist.xml").write_text(text)
     validated = []
-    refusals = steps._refusals
+    refusals = intake._refusals
 
     def counting(night: Any, news: Sequence[Any]) -> list[Any]:
         validated.append(len(news))
         return refusals(night, news)
 
-    monkeypatch.setattr(steps, "_refusals", counting)
+    monkeypatch.setattr(intake, "_refusals", counting)
     record = run_night(asked, DAY).record
     assert record is not None
     assert [each.system for each in record.refused] == [f"s{number}" for number in range(n_faulty)]
@@ -928,16 +928,16 @@ def test_a_run_that_is_rewritten_while_a_night_works_is_taken_by_the_next(
     shutil.copytree(three_nights / "inbox/weak", run.parent)
     at = time.time() - age_s
     os.utime(run, (at, at))
-    inner = steps._ingest_or_refuse
+    inner = steps.ingest_or_refuse
 
     def then_rewritten(*given: Any, **named: Any) -> Any:
         taken = inner(*given, **named)
         with_another_score(run)
         return taken
 
-    monkeypatch.setattr(steps, "_ingest_or_refuse", then_rewritten)
+    monkeypatch.setattr(steps, "ingest_or_refuse", then_rewritten)
     first = run_night(asked, DAY).record
-    monkeypatch.setattr(steps, "_ingest_or_refuse", inner)
+    monkeypatch.setattr(steps, "ingest_or_refuse", inner)
     second = run_night(asked, DAY).record
     assert first is not None
     assert second is not None
@@ -971,8 +971,8 @@ def test_files_that_were_only_touched_are_known_from_the_night_on_that_read_them
     assert run_night(asked, DAY).record is None
     assert plan_night(asked) == ["demo: nothing is new"]
     before = files_of(three_nights)
-    monkeypatch.setattr(steps, "_ingest", None)
-    monkeypatch.setattr(steps, "with_runs", None)  # calibrated is refused, and not read again either
+    monkeypatch.setattr(intake, "_ingest", None)
+    monkeypatch.setattr(intake, "with_runs", None)  # calibrated is refused, and not read again either
     assert run_night(asked, DAY).record is None
     assert files_of(three_nights) == before
 
@@ -997,8 +997,8 @@ def test_a_refused_run_that_was_touched_is_read_again_when_anything_changed(
         records = three_nights / "archive/kept/sources.json"
         records.write_bytes(records.read_bytes().replace(b"refused", b"Refused", 1))
     read: list[str] = []
-    inner = steps.with_runs
-    monkeypatch.setattr(steps, "with_runs", lambda *given, **more: (read.append("once"), inner(*given, **more))[1])
+    inner = intake.with_runs
+    monkeypatch.setattr(intake, "with_runs", lambda *given, **more: (read.append("once"), inner(*given, **more))[1])
     record = run_night(asked, DAY).record
     assert read == ["once"]
     if changed == "file":

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -15,6 +16,7 @@ from typing import IO
 import fsspec
 import pytest
 
+import swsdask as sws
 from swsdask.archive.cleaning import vacuum
 from swsdask.archive.nights import read_history
 from swsdask.archive.storage import Storage
@@ -73,7 +75,10 @@ class Inbox:
 
     def search(self, pattern: str) -> None:
         """Find systems in paths by a pattern."""
-        more = f"pattern = '{pattern}'\n" if pattern else ""
+        self.say(f"pattern = '{pattern}'\n" if pattern else "")
+
+    def say(self, more: str) -> None:
+        """Give further lines of settings."""
         (self.folder / "nightly.toml").write_text(FILE.format(name="a") + more)
 
     @property
@@ -174,6 +179,90 @@ def test_a_run_that_is_whole_again_is_no_longer_refused(inbox: Inbox) -> None:
     assert record.notes == (f"Refused before, ingested now: {run}",)
     assert inbox.refused == []
     assert inbox.night() is None
+
+
+TIMED = "query,document,start,duration,score,decision\n{query},{document},{start},0.5,1.5,YES\n"
+UNTIMED = "query,document,score,decision\n{query},{document},1.5,YES\n"
+UNFIT = {
+    "times": ("", UNTIMED, "times, for virtual trials", 'trials = "document"'),
+    "outside": ('outside = "error"', TIMED, "only detections inside evaluated excerpts", 'outside = "drop"'),
+    "lists": ('unlisted_queries = "exclude"', TIMED, "a query that is listed", 'unlisted_queries = "count"'),
+    "trials": ('trials = "document", impute = "error"', UNTIMED, "a score for every query", 'impute = "min"'),
+    "counts": (None, TIMED, "an oov_count of some query", ""),
+}
+"""Runs that can be ingested and not be scored: the settings, the run, its problem, settings under which it can."""
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+def test_a_run_that_scoring_refuses_is_set_aside(inbox: Inbox, caplog: pytest.LogCaptureFixture, kind: str) -> None:
+    """It does not stop the others, in this night or later, and is scored when its file or the settings change."""
+    settings, rows, expected, others = UNFIT[kind]
+    inbox.say('by = ["oov_count"]' if settings is None else f"settings = {{ {settings} }}")
+    evaluation = sws.open(inbox.folder / "files")
+    queries, documents = (evaluation.archive.queries["query"], evaluation.archive.documents["document"].unique())
+    pairs = [(query, document) for query in queries.to_pylist() for document in documents.to_pylist()]
+    text = rows.format(query=pairs[0][0], document=pairs[0][1], start=99_999 if kind == "outside" else 1)
+    inbox.put("weak", "good.kwslist.xml")
+    if kind == "trials":
+        head, row = UNTIMED.splitlines()
+        every = [row.format(query=query, document=document) for query, document in pairs]
+        (inbox.inbox / "good.kwslist.xml").unlink()
+        (inbox.inbox / "good.csv").write_text("\n".join([head, *every, ""]))
+    unfit = inbox.inbox / "unfit.csv"
+    unfit.write_text(text)
+    assert (inbox.night(), inbox.refused) == (["good"], ["unfit.csv"])
+    (refused,) = read_history(Storage(inbox.evaluation.archive)).refused.values()
+    assert (refused.system, refused.total, len(refused.problems)) == ("unfit", 1, 1)
+    assert refused.problems[0].startswith(f"{unfit}: expected {expected}")
+    caplog.clear()
+    assert (inbox.night(), inbox.refused) == (None, ["unfit.csv"])
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert plan_night(inbox.evaluation) == ["a: unfit: was refused, and will be tried again"]
+    os.utime(unfit, (1, 1))
+    assert (inbox.night(), inbox.refused) == (None, ["unfit.csv"])
+    good = next(inbox.inbox.glob("good.*"))
+    shutil.copyfile(good, inbox.inbox / good.name.replace("good", "more"))
+    assert (inbox.night(), inbox.refused) == (["more"], ["unfit.csv"])
+    inbox.say(f"settings = {{ {others} }}")
+    assert (inbox.night(), inbox.refused) == (["good", "more", "unfit"], [])
+    assert inbox.night() is None
+
+
+def test_a_sound_run_that_is_replaced_by_one_that_scoring_refuses(inbox: Inbox) -> None:
+    """Its numbers stay; the same file has the baseline of the system, which other systems may be compared with."""
+    inbox.say('baseline = "weak"\nsettings = { outside = "error" }')
+    inbox.put("weak")
+    inbox.put("middling")
+    assert inbox.night() == ["middling", "weak"]
+    values = inbox.values()
+    run = inbox.inbox / "weak.kwslist.xml"
+    run.write_text(re.sub(r'tbeg="[0-9.]+"', 'tbeg="99999"', run.read_text()))
+    inbox.put("calibrated")
+    assert (inbox.night(), inbox.refused) == (["calibrated"], [run.name])
+    (move,) = read_history(Storage(inbox.evaluation.archive)).nights[-1].record.moves
+    assert move.baseline is None
+    assert {name: inbox.values()[name] for name in values} == values
+    inbox.put("weak")
+    assert (inbox.night(), inbox.refused) == ([], [])
+
+
+def test_a_system_that_is_not_in_the_inbox_and_cannot_be_scored_is_named(
+    inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox.put("weak")
+    assert inbox.night() == ["weak"]
+    query = sws.open(inbox.folder / "files").archive.queries["query"][0].as_py()
+    by_hand = inbox.folder / "by_hand.csv"
+    by_hand.write_text(UNTIMED.format(query=query, document="?"))
+    tolerant = {"evaluation": {"unknown_documents": "outside"}}
+    sws.ingest(inbox.evaluation.archive, runs=by_hand, settings=tolerant, change_settings=True)
+    inbox.say('settings = { unknown_documents = "outside" }')
+    said = f"by_hand cannot be scored: {by_hand}: expected times, for virtual trials"
+    assert inbox.night() == ["weak"]
+    assert [note for note in read_history(Storage(inbox.evaluation.archive)).nights[-1].record.notes if said in note]
+    caplog.clear()
+    assert (inbox.night(), inbox.refused) == (None, [])
+    assert [each for each in caplog.messages if said in each]
 
 
 def test_the_run_before_counts_again_when_a_later_one_is_withdrawn(inbox: Inbox) -> None:
