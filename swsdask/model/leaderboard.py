@@ -210,7 +210,8 @@ class Move:
 class Refused:
     """A refused run: the file, its system, its first problems and how many there are.
 
-    A run that could not be reached is `unread`: every night tries it again.
+    A run that could not be reached is `unread`: every night tries it again. If scoring refused a run that was ingested,
+    `signature` is that of the scoring, which is not tried again with the same signature; otherwise it is empty.
     """
 
     __pydantic_config__ = _AS_WRITTEN
@@ -220,6 +221,7 @@ class Refused:
     problems: tuple[str, ...]
     total: int
     unread: bool = False
+    signature: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,20 @@ neither does a run that can be ingested, but that scoring refuses under the sett
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from swsdask.api.archives import ingest
 from swsdask.api.opening import Evaluation, given_tables, judged_files, reference_files
 from swsdask.api.runs import given_runs, with_runs
 from swsdask.archive.cache import KnownSources, known_sources
+from swsdask.archive.nights import History
 from swsdask.execution.executor import SerialExecutor
 from swsdask.formats.runs.encoding import Encoding
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import InputError
-from swsdask.model.leaderboard import Refused
+from swsdask.model.leaderboard import GONE, UNREAD, Refused
 from swsdask.model.wording import counted
 from swsdask.nightly.inbox import Arrived, look
 from swsdask.nightly.night import Night, stored_archive
@@ -26,8 +29,16 @@ from swsdask.nightly.settings import NightlyEvaluation
 LOG = logging.getLogger("swsdask.nightly")
 
 
-def look_for_news(night: Night, existing: Evaluation | None) -> tuple[list[Arrived], list[Arrived], list[str]]:
-    """Look for all files, those that changed since a night last examined them, and the refused files that are gone.
+class News(NamedTuple):
+    """The files in an inbox, those that are news, and the files that were refused and are gone."""
+
+    files: list[Arrived]
+    news: list[Arrived]
+    gone: list[str]
+
+
+def look_for_news(night: Night, existing: Evaluation | None) -> News:
+    """Look for the files in the inbox. Those are news that changed since a night last examined them.
 
     An unchanged file is news too if it is now the file of its system: a later one is gone, or the name is new. So is a
     file that a night ingested into a version that the archive no longer has.
@@ -43,7 +54,7 @@ def look_for_news(night: Night, existing: Evaluation | None) -> tuple[list[Arriv
         return another and each.shown not in past.refused
 
     news = list(filter(is_news, arrived))
-    return arrived, news, sorted(past.refused.keys() - {each.shown for each in arrived})
+    return News(arrived, news, sorted(past.refused.keys() - {each.shown for each in arrived}))
 
 
 def read_known(night: Night, existing: Evaluation | None) -> KnownSources | None:
@@ -177,23 +188,81 @@ def _refusals(night: Night, news: Sequence[Arrived]) -> list[Refused]:
     return found
 
 
-def as_refused(
-    night: Night, arrived: Sequence[Arrived], errors: Mapping[str, InputError]
-) -> tuple[list[Refused], list[str]]:
-    """Return the runs of the archive that scoring refused, and notes on those that are not in the inbox.
+@dataclass(frozen=True)
+class Intake:
+    """The findings of a night about the files in its inbox.
 
-    The former are tried again every night, but logged only when they or their problems are new.
+    Parameters
+    ----------
+    examined : sequence of Arrived
+        The files that it examined, except those that stay refused as they were recorded.
+    ingested : sequence of Arrived
+        Those of them with sound runs.
+    refused : sequence of Refused
+        The refused runs, by ingesting and by scoring.
+    gone : sequence of str
+        The files that were refused before, and are no longer there.
+    whole : sequence of str
+        The files that were refused before, and are sound now.
+    notes : sequence of str
+        Notes for the record.
     """
-    files = {each.system: each.shown for each in arrived}
-    refused, notes = [], []
-    for system, error in errors.items():
+
+    examined: Sequence[Arrived]
+    ingested: Sequence[Arrived]
+    refused: Sequence[Refused]
+    gone: Sequence[str]
+    whole: Sequence[str]
+    notes: Sequence[str]
+
+    @property
+    def stamps(self) -> dict[str, str]:
+        """The stamps to record."""
+        found = {each.shown: each.stamp for each in self.examined} | dict.fromkeys(self.gone, GONE)
+        return found | {each.url: UNREAD for each in self.refused if each.unread}
+
+    def is_news(self, past: History) -> bool:
+        """Return whether another file is refused than before, or for other problems, or is refused no longer."""
+        before = {(each.url, each.problems) for each in past.refused.values()}
+        return bool(self.gone or self.whole) or any((each.url, each.problems) not in before for each in self.refused)
+
+
+def take_stock(
+    night: Night,
+    inbox: News,
+    refused: Sequence[Refused],
+    still_refused: Sequence[Arrived],
+    unscored: Mapping[str, InputError],
+    scored: Collection[str],
+    signatures: Mapping[str, str],
+) -> Intake:
+    """Return the findings of a night, after ingesting has `refused` some runs, and scoring has refused others.
+
+    `still_refused` are files that are refused as before. The systems in `unscored` are refused by scoring with their
+    `signatures`, those in `scored` are scored.
+    """
+    before = night.past.refused
+    as_before = [
+        each
+        for each in without(inbox.news, refused)
+        if each.shown in before and before[each.shown].signature == signatures.get(each.system)
+    ]
+    examined = without(inbox.news, [*still_refused, *as_before])
+    broken = [each for each in before.values() if not each.signature]
+    files = {each.system: each for each in without([*examined, *without(inbox.files, [*inbox.news, *broken])], refused)}
+    every, notes = list(refused), []
+    for system, error in unscored.items():
         problems = tuple(str(problem) for problem in error.problems[:SHOWN])
-        extra = {"evaluation": night.job.name, "system": system}
-        if system not in files:
+        if system in files:
+            every.append(Refused(files[system].shown, system, problems, error.total, signature=signatures[system]))
+            LOG.warning("refused: %s", problems[0], extra={"evaluation": night.job.name, "system": system})
+        else:  # it is not in the inbox, or its file there is broken now, and the archive has an earlier one
             notes.append(f"{system} cannot be scored: {problems[0]}")
-            LOG.warning(notes[-1], extra=extra)
-            continue
-        refused.append(Refused(files[system], system, problems, error.total))
-        if night.past.refused.get(files[system]) != refused[-1]:
-            LOG.warning("refused: %s", problems[0], extra=extra)
-    return refused, notes
+    others = without(inbox.files, [*examined, *broken])
+    examined += [each for each in others if each.shown in before and each.system in scored]
+    ingested = without(examined, every)
+    whole = [each.shown for each in ingested if each.shown in before]
+    notes += [f"Refused before, ingested now: {url}" for url in whole]
+    for note in notes:
+        LOG.warning(note, extra={"evaluation": night.job.name})
+    return Intake(examined, ingested, every, inbox.gone, whole, notes)

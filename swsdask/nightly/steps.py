@@ -14,7 +14,7 @@ import logging
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date
@@ -28,19 +28,19 @@ from swsdask.execution.executor import Progress, or_unseen
 from swsdask.formats.runs.read import RunFile
 from swsdask.model.errors import ArchiveError
 from swsdask.model.layers import build_settings, load_preset, overrides
-from swsdask.model.leaderboard import GONE, NEW, REPLACED, SETTINGS, UNREAD, VERSION, Record, Refused
+from swsdask.model.leaderboard import NEW, REPLACED, SETTINGS, VERSION, Record
 from swsdask.model.results import Result
 from swsdask.nightly.board import is_published, publish
 from swsdask.nightly.inbox import Arrived
 from swsdask.nightly.intake import (
-    as_refused,
+    Intake,
     ingest_or_refuse,
     knows_reference,
     look_for_news,
     read_known,
     select_still_refused,
     select_unread,
-    without,
+    take_stock,
 )
 from swsdask.nightly.lease import NightLease, night_lease
 from swsdask.nightly.night import Night, stored_archive
@@ -78,7 +78,7 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
     past = read_history(Storage(job.archive))
     night = Night(job, past, or_unseen(None), ExitStack())
     evaluation = night.open_existing()
-    _, news, gone = look_for_news(night, evaluation)
+    inbox = look_for_news(night, evaluation)
     known = read_known(night, evaluation)
     lines = []
     if not knows_reference(job, known):
@@ -86,19 +86,16 @@ def plan_night(job: NightlyEvaluation) -> list[str]:
         lines = ["the reference will be ingested: it is new"]
         if known is not None:
             lines = ["the reference will be read: its files changed. With other content the night ends with an error"]
-    lines += [f"{each.system}: {each.shown} {_how(each, night)}" for each in select_unread(night, news, known)]
-    lines += [f"{url}, which was refused, is gone" for url in gone]
-    again: list[str] = []
+    lines += [f"{each.system}: {each.shown} {_how(each, night)}" for each in select_unread(night, inbox.news, known)]
+    lines += [f"{url}, which was refused, is gone" for url in inbox.gone]
     if evaluation is not None:
         due = _due(night, evaluation)
         if due or lines:
             check_conditions(job, evaluation)
-        refused = {each.system for each in past.refused.values()}
-        lines += [f"{system}: will be scored, {why}" for system, why in due.items() if system not in refused]
-        again = [f"{system}: was refused, and will be tried again" for system in due if system in refused]
+        lines += [f"{system}: will be scored, {why}" for system, why in due.items()]
     if past.last is not None and evaluation is not None and not is_published(job, past, by_this_release=not lines):
         lines.insert(0, f"night {past.last.number}: will be published again")
-    return [f"{job.name}: {line}" for line in [*lines, *again] or ["nothing is new"]]
+    return [f"{job.name}: {line}" for line in lines or ["nothing is new"]]
 
 
 def _how(arrived: Arrived, night: Night) -> str:
@@ -151,33 +148,22 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
             LOG.warning(
                 "settings that the archive keeps and the file does not give: %s", kept, extra={"evaluation": job.name}
             )
-        arrived, news, gone = look_for_news(night, existing)
+        inbox = look_for_news(night, existing)
         known = read_known(night, existing)
         with_reference = not knows_reference(job, known)
         with_settings = existing is not None and bool(existing.overridden)
-        unread = select_unread(night, news, known)
-        still_refused = select_still_refused(night, news, unread, known)
+        unread = select_unread(night, inbox.news, known)
+        still_refused = select_still_refused(night, inbox.news, unread, known)
         refused = ingest_or_refuse(night, unread, with_reference=with_reference, with_settings=with_settings)
         changed = unread or with_reference or with_settings
         evaluation = night.open_archive() if existing is None or changed else existing
         due = _due(night, evaluation)
         verdict = score_and_compare(night, evaluation, due) if due else Verdict()
-        set_aside, notes = as_refused(night, arrived, verdict.refused)
-        before = {(each.url, each.problems) for each in past.refused.values()}
         scored = {system: why for system, why in due.items() if system not in verdict.refused}
-        looked_into = without(news, still_refused)  # these stay as they were recorded
-        now_sound = [each for each in arrived if each.shown in past.refused and each.system in scored]
-        ingested = without([*looked_into, *without(now_sound, looked_into)], [*refused, *set_aside])
-        whole = [each.shown for each in ingested if each.shown in past.refused]
+        intake = take_stock(night, inbox, refused, still_refused, verdict.refused, scored, night.signatures(evaluation))
         record, missed = past.last, None
-        if scored or gone or whole or any((each.url, each.problems) not in before for each in [*refused, *set_aside]):
-            stamps = {each.shown: each.stamp for each in [*looked_into, *ingested]} | dict.fromkeys(gone, GONE)
-            stamps |= {each.url: UNREAD for each in refused if each.unread}
-            sources = {each.system: each.shown for each in ingested}
-            notes += [f"Refused before, ingested now: {url}" for url in whole]
-            record, rows = _new_record(
-                night, evaluation, scored, verdict, today, stamps, sources, [*refused, *set_aside], notes
-            )
+        if scored or intake.is_news(past):
+            record, rows = _new_record(night, evaluation, scored, verdict, today, intake)
             lease.check()
             if past.last is not None and existing is not None and not is_published(job, past, by_this_release=False):
                 shown = publish(job, past, _report(night, existing), began)
@@ -186,7 +172,7 @@ def run_night(job: NightlyEvaluation, today: date, progress: Progress | None = N
                 raise ArchiveError(f"{job.archive}: another process has committed night {record.number}.")
             night.past = read_history(storage, past)
         elif known is not None:
-            urls = {each.shown: each.url for each in news}
+            urls = {each.shown: each.url for each in inbox.news}
             known.remember_refused(
                 {RunFile(urls[each.url], each.system): each.problems for each in refused if not each.unread}
             )
@@ -225,11 +211,17 @@ def _list_only_kept(night: Night, existing: Evaluation | None) -> str:
 
 
 def _due(night: Night, evaluation: Evaluation) -> dict[str, str]:
-    """Return the systems to score, because their standing differs from the archive; each with the reason."""
+    """Return the systems to score, because their standing differs from the archive; each with the reason.
+
+    Those that scoring has refused with the same signature are left out.
+    """
     found = {}
     signatures = night.signatures(evaluation)
+    refused = {each.system: each.signature for each in night.past.refused.values()}
     for run in evaluation.archive.runs:
         standing, signature = night.past.standings.get(run.system), signatures[run.system]
+        if refused.get(run.system) == signature:
+            continue
         if standing is None:
             found[run.system] = NEW
         elif standing.content != run.content:
@@ -264,17 +256,14 @@ def _new_record(
     scored: Mapping[str, str],
     verdict: Verdict,
     today: date,
-    stamps: Mapping[str, str],
-    sources: Mapping[str, str],
-    refused: Iterable[Refused],
-    notes: Sequence[str],
+    intake: Intake,
 ) -> tuple[Record, list[dict[str, object]]]:
     """Return the record of this night, and its rows: the numbers of the systems in `scored`."""
     last = night.past.last
     day = today.isoformat()
+    late = []
     if last is not None and day < last.date:
-        late = f"The clock says {day}, but night {last.number} was on {last.date}: that date is used."
-        notes = [*notes, late]
+        late = [f"The clock says {day}, but night {last.number} was on {last.date}: that date is used."]
         day = last.date
     runs = {run.system: run for run in evaluation.archive.runs}
     rows: list[dict[str, object]] = []
@@ -285,19 +274,19 @@ def _new_record(
             for row in verdict.result.overall.drop_columns(["query"]).to_pylist()
             if row["system"] in scored
         ]
-    for note in (*notes, *verdict.gates):
+    for note in (*late, *verdict.gates):
         LOG.warning(note, extra={"evaluation": night.job.name})
     record = Record(
         1 if last is None else last.number + 1,
         day,
         stored_archive(evaluation).version,
         __version__,
-        stamps=dict(stamps),
-        sources=dict(sources),
-        refused=tuple(refused),
+        stamps=intake.stamps,
+        sources={each.system: each.shown for each in intake.ingested},
+        refused=tuple(intake.refused),
         moves=verdict.moves,
         gates=verdict.gates,
-        notes=(*notes, *verdict.notes),
+        notes=(*intake.notes, *late, *verdict.notes),
         rows=sum(runs[name].rows for name, why in scored.items() if why in (NEW, REPLACED)),
     )
     return record, rows

@@ -217,7 +217,7 @@ def test_a_run_that_scoring_refuses_is_set_aside(inbox: Inbox, caplog: pytest.Lo
     caplog.clear()
     assert (inbox.night(), inbox.refused) == (None, ["unfit.csv"])
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
-    assert plan_night(inbox.evaluation) == ["a: unfit: was refused, and will be tried again"]
+    assert plan_night(inbox.evaluation) == ["a: nothing is new"]
     os.utime(unfit, (1, 1))
     assert (inbox.night(), inbox.refused) == (None, ["unfit.csv"])
     good = next(inbox.inbox.glob("good.*"))
@@ -241,6 +241,11 @@ def test_a_sound_run_that_is_replaced_by_one_that_scoring_refuses(inbox: Inbox) 
     assert (inbox.night(), inbox.refused) == (["calibrated"], [run.name])
     (move,) = read_history(Storage(inbox.evaluation.archive)).nights[-1].record.moves
     assert move.baseline is None
+    run.write_text("<broken")
+    assert (inbox.night(), inbox.refused) == ([], [run.name])
+    (refused,) = read_history(Storage(inbox.evaluation.archive)).refused.values()
+    assert "expected more XML" in refused.problems[0]
+    assert (inbox.night(), inbox.refused) == (None, [run.name])
     assert {name: inbox.values()[name] for name in values} == values
     inbox.put("weak")
     assert (inbox.night(), inbox.refused) == ([], [])
