@@ -78,6 +78,8 @@ def with_newlines(blocks: Iterator[bytes]) -> Iterator[bytes]:
     The first block decides.
     """
     first = next(blocks, b"")
+    if first.endswith(b"\r"):  # its newline may be in the next block
+        first += next(blocks, b"")
     if b"\r" not in first or b"\n" in first:
         yield first
         yield from blocks

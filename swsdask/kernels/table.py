@@ -54,6 +54,7 @@ _CHANNEL_DIGITS = 9
 
 _NOTHING = np.uint64(0)
 _YES, _NO = (np.uint64(int.from_bytes(word.tobytes(), "little")) for word in (YES, NO))
+_YES_SIZE, _NO_SIZE = len(YES), len(NO)
 
 
 @inlined()
@@ -188,9 +189,10 @@ def scan_lines(
                     channel[row] = number_of
                 elif kind == DECISION:
                     word = first_bytes(word_at(text, first), min(size, PADDING - 1))
-                    if word != _YES and word != _NO and size > 0:
-                        return ODD
-                    decision[row] = np.int8(word == _YES) - np.int8(size == 0)
+                    is_yes = size == _YES_SIZE and word == _YES
+                    if not is_yes and size > 0 and not (size == _NO_SIZE and word == _NO):
+                        return ODD  # also for a word that zero bytes follow
+                    decision[row] = np.int8(is_yes) - np.int8(size == 0)
             if text[at] != (delimiter if place < last else NEWLINE):
                 return ODD
             at += 1

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdask.formats import text as run_text
@@ -134,6 +134,7 @@ def test_most_files_are_read_all_at_once(rows: list[str]) -> None:
     assert len(table) == sum(row.startswith(("LEXEME", "SPEAKER")) for row in rows)
 
 
+@example("LEXEME a 1 0 1 b lex s <NA>\r\nLEXEME a x 0 1 b lex s <NA>\r\n", 28)  # cut inside the end of the line
 @given(texts(faulty=True), st.integers(1, 50))
 def test_blocks_do_not_show(text: str, block: int) -> None:
     with TemporaryDirectory() as folder:

@@ -161,6 +161,17 @@ def test_a_name_is_given_to_one_system_only(read: Read) -> None:
     assert (piece.header.system, problems) == ("mine", [])
     _, (problem,) = read("system," + HEAD + "a,q,d,1,1,1\nb,q,d,1,1,1\n", system="mine")
     assert (problem.line, problem.found) == (3, "a row of 'b' too")
+    _, (problem,) = read(
+        "system," + HEAD + "a,q,d,1,1,1\nb,q,d,1,1,1\na,q,d,1,1,1", system="mine"
+    )  # a block of its own
+    assert (problem.line, problem.found) == (3, "a row of 'b' too")
+
+
+@pytest.mark.parametrize("decision", ["YES\0", "NO\0\0", "NO\0", "YES\0\0\0\0x", "YESYESYESYES", "Y", "N", "\0"])
+def test_a_decision_is_a_whole_word(read: Read, decision: str) -> None:
+    head = "query,document,start,duration,score,decision\n"
+    _, (problem,) = read(f"{head}q,d,1,1,1,YES\nq,d,1,1,1,{decision}\nq,d,1,1,1,NO\n")
+    assert (problem.line, problem.expected) == (3, "the decision YES or NO")
 
 
 @pytest.mark.parametrize(

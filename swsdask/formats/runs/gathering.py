@@ -168,10 +168,12 @@ class Gathering:
         system = np.zeros(len(faults.good), np.int32)
         if rows.system is not None:
             system = self._systems.take_in(rows.system, faults)
-            if self._named and len(self._systems.all()) > 1:
-                found = f"a row of {self._systems.all()[1]!r} too"
+            others = np.flatnonzero(system > 0)
+            if self._named and len(others):
+                row = int(others[0])
+                found = f"a row of {self._systems.all()[system[row]]!r} too"
                 remedy = "Do not name the run: the table names its systems."
-                faults.note(int(np.flatnonzero(system == 1)[0]), FormatError("a table of one system", found, remedy))
+                faults.note(row, FormatError("a table of one system", found, remedy))
         query = self._queries.take_in(rows.query, faults)
         document = self._documents.take_in(rows.document, faults)
         self._note_undecided(system, rows.decision >= 0, faults)
